@@ -1,0 +1,240 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// app is one call of the program: where the board is, who calls, what time it
+// is. Everything ambient (environment, clock, user) is read here once.
+type app struct {
+	home   string
+	slug   string
+	asJSON bool
+	out    io.Writer
+	errw   io.Writer
+
+	runFlag uint64 // --run
+
+	now    eventlog.Time
+	offset time.Duration
+	fail   *failpoints
+
+	set      *settings
+	store    *projection.Store
+	boardDir string
+}
+
+// start reads the environment; flags are parsed by then.
+func (a *app) start() error {
+	if a.home == "" {
+		a.home = os.Getenv("KANLOG_HOME")
+	}
+	if a.home == "" {
+		base := os.Getenv("XDG_DATA_HOME")
+		if base == "" {
+			h, err := os.UserHomeDir()
+			if err != nil {
+				return usage("no home: give --home, or set KANLOG_HOME or HOME")
+			}
+			base = filepath.Join(h, ".local", "share")
+		}
+		a.home = filepath.Join(base, "kanlog")
+	}
+	var err error
+	if a.home, err = filepath.Abs(a.home); err != nil {
+		return err
+	}
+	if a.slug == "" {
+		a.slug = os.Getenv("KANLOG_BOARD")
+	}
+	if a.slug == "" {
+		a.slug = "default"
+	}
+	if err := eventlog.CheckSlug(a.slug); err != nil {
+		return usage("%v", err)
+	}
+	if s := os.Getenv("KANLOG_CLOCK_OFFSET"); s != "" {
+		if a.offset, err = time.ParseDuration(s); err != nil {
+			return usage("KANLOG_CLOCK_OFFSET: %q is no duration (+2h, -30m)", s)
+		}
+	}
+	if a.fail, err = parseFailpoints(os.Getenv("KANLOG_FAILPOINT")); err != nil {
+		return err
+	}
+	a.now = a.clock()
+	a.boardDir = filepath.Join(a.home, "boards", a.slug)
+	return nil
+}
+
+// clock reads the time; verbs use app.now, which was read once.
+func (a *app) clock() eventlog.Time { return eventlog.TimeOf(time.Now().Add(a.offset)) }
+
+// settings reads the settings once.
+func (a *app) settings() (*settings, error) {
+	if a.set == nil {
+		s, err := loadSettings(a.home, a.boardDir)
+		if err != nil {
+			return nil, err
+		}
+		a.set = &s
+	}
+	return a.set, nil
+}
+
+func (a *app) options() (eventlog.Options, error) {
+	s, err := a.settings()
+	if err != nil {
+		return eventlog.Options{}, err
+	}
+	return eventlog.Options{LockTimeout: s.lockTimeout, AllowNetwork: s.allowNetwork}, nil
+}
+
+// board returns the store of the chosen board.
+func (a *app) board() (*projection.Store, error) {
+	if a.store == nil {
+		o, err := a.options()
+		if err != nil {
+			return nil, err
+		}
+		a.store = projection.Open(a.boardDir, o)
+	}
+	return a.store, nil
+}
+
+// init makes the chosen board.
+func (a *app) init() (created bool, err error) {
+	o, err := a.options()
+	if err != nil {
+		return false, err
+	}
+	created, err = eventlog.Create(a.home, a.slug, randomID(), a.now, o)
+	if err != nil {
+		return false, err
+	}
+	return created, nil
+}
+
+// freshHome tells whether the home holds no board at all.
+func (a *app) freshHome() bool {
+	entries, err := os.ReadDir(filepath.Join(a.home, "boards"))
+	if errors.Is(err, os.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(a.home, "boards", e.Name(), "runs")); err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func randomID() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails: the program ends if the system cannot
+	return id
+}
+
+// writer is who calls: a worker if KANLOG_TASK is set, else an operator. The
+// run is --run or KANLOG_RUN; without a card of its own a process may still
+// present one, and is then held to it.
+func (a *app) writer() (projection.Writer, error) {
+	w := projection.Writer{Card: os.Getenv("KANLOG_TASK"), Run: a.runFlag}
+	if env := os.Getenv("KANLOG_RUN"); w.Run == 0 && env != "" {
+		n, err := strconv.ParseUint(env, 10, 63)
+		if err != nil || n == 0 {
+			return w, usage("KANLOG_RUN: %q is no run", env)
+		}
+		w.Run = n
+	}
+	return w, nil
+}
+
+// actor names the caller for the log. A worker cannot name itself otherwise.
+func (a *app) actor(w projection.Writer) string {
+	if w.InWorker() {
+		return fmt.Sprintf("worker:%s/%d", w.Card, w.Run)
+	}
+	return "operator:" + userName()
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
+func hostName() string {
+	if h, err := os.Hostname(); err == nil && h != "" {
+		return h
+	}
+	return "unknown"
+}
+
+// dispatcherActor names this process among all dispatchers there ever were.
+func dispatcherActor() string {
+	id := randomID()
+	return fmt.Sprintf("dispatcher:%s/%d-%s", hostName(), os.Getpid(), hex.EncodeToString(id[:3]))
+}
+
+// update runs a verb's decider. What is printed comes after: success is only
+// said once the commit is durable.
+func (a *app) update(verb string, w projection.Writer, d projection.Decider) (projection.Result, error) {
+	s, err := a.board()
+	if err != nil {
+		return projection.Result{}, err
+	}
+	return a.updateOn(s, verb, w, d)
+}
+
+func (a *app) updateOn(s *projection.Store, verb string, w projection.Writer, d projection.Decider) (projection.Result, error) {
+	res, err := s.Update(a.actor(w), a.now, func(v projection.View, now eventlog.Time) (projection.Decision, error) {
+		dec, err := d(v, now)
+		a.fail.hit(verb + ".decided")
+		return dec, err
+	})
+	if err == nil {
+		a.fail.hit(verb + ".committed")
+	}
+	return res, err
+}
+
+// view reads the chosen board.
+func (a *app) view(fn func(projection.View) error) error {
+	s, err := a.board()
+	if err != nil {
+		return err
+	}
+	return s.View(fn)
+}
+
+// resolve turns an id or a unique prefix into the id.
+func (a *app) resolve(prefix string) (id string, err error) {
+	err = a.view(func(v projection.View) (err error) {
+		id, err = v.Resolve(prefix)
+		return err
+	})
+	return id, err
+}
+
+// ownCard is the id a worker's verb defaults to.
+func (a *app) ownCard(verb string) (string, error) {
+	if id := os.Getenv("KANLOG_TASK"); id != "" {
+		return id, nil
+	}
+	return "", usage("%s: which card? Give its id (inside a worker it is KANLOG_TASK)", verb)
+}

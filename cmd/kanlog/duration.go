@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"kanlog/projection"
+)
+
+// parseDuration reads 90, 30s, 15m, 2h, 1d, 1h30m: whole seconds, or what Go
+// writes, plus days. Negative values are refused.
+func parseDuration(s string) (time.Duration, error) {
+	bad := func() (time.Duration, error) {
+		return 0, usage("%q is no duration: whole seconds (90) or a number with a unit (30s, 15m, 2h, 1d)", s)
+	}
+	var d time.Duration
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		if n > int64(projection.MaxDuration/time.Second) {
+			return 0, usage("%q is too long: at most %s", s, projection.MaxDuration)
+		}
+		d = time.Duration(n) * time.Second
+	} else if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseInt(days, 10, 32)
+		if err != nil {
+			return bad()
+		}
+		d = time.Duration(n) * 24 * time.Hour
+	} else if d, err = time.ParseDuration(s); err != nil {
+		return bad()
+	}
+	if d < 0 || strings.HasPrefix(s, "-") {
+		return 0, usage("%q is negative", s)
+	}
+	if d > projection.MaxDuration {
+		return 0, usage("%q is too long: at most %s", s, projection.MaxDuration)
+	}
+	return d, nil
+}
+
+// duration is a flag or setting that holds one.
+type duration time.Duration
+
+func (d *duration) String() string { return time.Duration(*d).String() }
+func (d *duration) Type() string   { return "duration" }
+
+// Set reads a flag's value.
+func (d *duration) Set(s string) error {
+	v, err := parseDuration(s)
+	*d = duration(v)
+	return err
+}
+
+// UnmarshalText reads a setting's value.
+func (d *duration) UnmarshalText(b []byte) error { return d.Set(string(b)) }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// The exit codes of the contract.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNotFound = 3
+	exitRefused  = 4
+	exitBusy     = 5
+	exitStore    = 6
+)
+
+// usageError is a wrong call: unknown flag, bad value.
+type usageError struct{ text string }
+
+func (e *usageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+
+// notFound is a thing that is not on the board.
+func notFound(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errNotFound}, args...)...)
+}
+
+var errNotFound = errors.New("not found")
+
+// codedError carries an exit code for what was already reported.
+type codedError struct{ code int }
+
+func (e *codedError) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// exitCode maps an error to the contract's codes.
+func exitCode(err error) int {
+	var u *usageError
+	var c *codedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &c):
+		return c.code
+	case errors.As(err, &u), errors.Is(err, projection.ErrInvalid):
+		return exitUsage
+	case errors.Is(err, projection.ErrNotFound), errors.Is(err, eventlog.ErrNoBoard), errors.Is(err, errNotFound):
+		return exitNotFound
+	case errors.Is(err, projection.ErrState), errors.Is(err, projection.ErrFenced):
+		return exitRefused
+	case errors.Is(err, eventlog.ErrBusy):
+		return exitBusy
+	case errors.Is(err, eventlog.ErrRefused), errors.Is(err, projection.ErrInconsistent):
+		return exitStore
+	}
+	return exitFailed
+}
+
+// hint adds what to do about an error, where that is not plain from its words.
+func hint(err error) string {
+	var r *eventlog.RefusedError
+	switch {
+	case errors.Is(err, eventlog.ErrNoBoard):
+		return "kanlog init makes it"
+	case errors.As(err, &r):
+		switch r.Kind {
+		case eventlog.Newer:
+			return "use the newer kanlog that wrote it"
+		case eventlog.Network:
+			return "put the board on a local disk, or set allow_network_store = true if you know that one machine only uses it"
+		}
+		return "the file was not touched: keep it, and put a backup in its place"
+	}
+	return ""
+}

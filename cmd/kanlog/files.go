@@ -1,0 +1,29 @@
+package main
+
+import (
+	"path/filepath"
+	"strconv"
+)
+
+// runFiles are the places of a board's files, apart from its store.
+type runFiles struct{ dir string }
+
+func (a *app) files() runFiles { return runFiles{a.boardDir} }
+
+func (f runFiles) run(task string, run uint64, ending string) string {
+	return filepath.Join(f.dir, "runs", task, strconv.FormatUint(run, 10)+ending)
+}
+
+// output is where a run's stdout and stderr go; it carries the run lock.
+func (f runFiles) output(task string, run uint64) string { return f.run(task, run, ".log") }
+
+// record is where a supervisor writes how its run ended.
+func (f runFiles) record(task string, run uint64) string { return f.run(task, run, ".exit") }
+
+// context is the file with everything known about the card.
+func (f runFiles) context(task string, run uint64) string { return f.run(task, run, ".context.md") }
+
+// scratch is the workspace of a card that brought none.
+func (f runFiles) scratch(task string) string { return filepath.Join(f.dir, "workspaces", task) }
+
+func (f runFiles) dispatchLock() string { return filepath.Join(f.dir, "dispatch.lock") }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"kanlog/eventlog"
+)
+
+// clean makes text harmless for a terminal: control characters and bytes that
+// are no UTF-8 are shown, not sent. keepLines leaves line breaks and tabs.
+func clean(s string, keepLines bool) string {
+	var b strings.Builder
+	for i, w := 0, 0; i < len(s); i += w {
+		var r rune
+		r, w = utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && w == 1:
+			fmt.Fprintf(&b, "\\x%02x", s[i])
+		case keepLines && (r == '\n' || r == '\t'):
+			b.WriteRune(r)
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+			fmt.Fprintf(&b, "\\u%04x", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// rawJSON is JSON that is printed byte for byte, unlike json.RawMessage, which
+// the encoder compacts.
+type rawJSON []byte
+
+// printer collects raw pieces while a value is encoded and puts them in
+// afterwards.
+const rawMark = "\x00kanlog-raw-"
+
+func (r rawJSON) MarshalJSON() ([]byte, error) {
+	if r == nil {
+		return []byte("null"), nil
+	}
+	return json.Marshal(rawMark + fmt.Sprintf("%x", []byte(r)) + "\x00")
+}
+
+// encodeJSON encodes v; indent is "" for one line. In one line raw JSON is
+// compacted, since a line break would end the line.
+func encodeJSON(v any, indent string) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	open, end := []byte(`"\u0000kanlog-raw-`), []byte(`\u0000"`)
+	out := buf.Bytes()
+	var whole bytes.Buffer
+	for {
+		i := bytes.Index(out, open)
+		if i < 0 {
+			whole.Write(out)
+			return whole.Bytes(), nil
+		}
+		j := bytes.Index(out[i:], end)
+		var raw []byte
+		if _, err := fmt.Sscanf(string(out[i+len(open):i+j]), "%x", &raw); err != nil {
+			return nil, err
+		}
+		whole.Write(out[:i])
+		if indent == "" {
+			if err := json.Compact(&whole, raw); err != nil {
+				return nil, err
+			}
+		} else {
+			whole.Write(raw)
+		}
+		out = out[i+j+len(end):]
+	}
+}
+
+// json prints one value.
+func (a *app) json(v any) error {
+	b, err := encodeJSON(v, "  ")
+	if err != nil {
+		return err
+	}
+	return a.write(b)
+}
+
+// jsonLine prints one value of a stream.
+func (a *app) jsonLine(v any) error {
+	b, err := encodeJSON(v, "")
+	if err != nil {
+		return err
+	}
+	return a.write(b)
+}
+
+func (a *app) write(b []byte) error {
+	if _, err := a.out.Write(b); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+func (a *app) printf(format string, args ...any) error {
+	return a.write([]byte(fmt.Sprintf(format, args...)))
+}
+
+// warn tells something beside the result.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.errw, "kanlog: %s\n", clean(fmt.Sprintf(format, args...), true))
+}
+
+func (a *app) table(fill func(w io.Writer)) error {
+	var buf bytes.Buffer
+	tw := tabwriter.NewWriter(&buf, 0, 8, 2, ' ', 0)
+	fill(tw)
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return a.write(buf.Bytes())
+}
+
+// cell is text in one column: one line, harmless, never empty.
+func cell(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return clean(s, false)
+}
+
+// age says how long ago something was.
+func (a *app) age(t eventlog.Time) string {
+	if t == 0 {
+		return "-"
+	}
+	return brief(a.now.Since(t)) + " ago"
+}
+
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// New verb: a decider in projection, its file here (parse, call, print), its
+// line in newRoot, a scenario under testdata, examples in its help.
+
+// run is the program: it returns the exit code.
+func run(args []string, out, errw io.Writer) int {
+	a := &app{out: out, errw: errw}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.Execute()
+	if err != nil {
+		var coded *codedError
+		if !errors.As(err, &coded) {
+			fmt.Fprintf(errw, "kanlog: %s\n", clean(err.Error(), true))
+			if h := hint(err); h != "" {
+				fmt.Fprintf(errw, "kanlog: %s\n", h)
+			}
+		}
+	}
+	return exitCode(err)
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kanlog",
+		Short: "A durable task board and dispatcher for worker processes",
+		Long: `kanlog keeps cards on a board, starts a worker process for each, watches it,
+and books how it ended. Every change is an event in an append-only log: a kill
+at any moment loses nothing and runs nothing twice.`,
+		Example: `  kanlog create "fix the build" --assignee coder
+  kanlog dispatch
+  kanlog list
+  kanlog events t_1a2b`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			msg := fmt.Sprintf("unknown verb %q", args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				msg += "; did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return usage("%s (kanlog help lists all)", msg)
+		},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetOut(a.out)
+	root.SetErr(a.errw)
+	f := root.PersistentFlags()
+	f.StringVar(&a.home, "home", "", "where boards live (KANLOG_HOME, else $XDG_DATA_HOME/kanlog)")
+	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else default)")
+	f.BoolVar(&a.asJSON, "json", false, "print JSON and nothing else on stdout")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var u *usageError
+		if errors.As(err, &u) {
+			return err
+		}
+		return usage("%v (kanlog help %s)", err, cmd.Name())
+	})
+	root.AddCommand(
+		initCmd(a), createCmd(a), listCmd(a), showCmd(a),
+		claimCmd(a), heartbeatCmd(a), completeCmd(a), blockCmd(a), failCmd(a), deferCmd(a), commentCmd(a),
+		unblockCmd(a), assignCmd(a), reclaimCmd(a),
+		dispatchCmd(a), runsCmd(a), logsCmd(a), eventsCmd(a), whyCmd(a),
+		verifyCmd(a), rebuildCmd(a),
+	)
+	return root
+}
+
+// exactly, atLeast and atMost check the number of arguments in our words.
+func exactly(n int, what string) cobra.PositionalArgs { return between(n, n, what) }
+
+func between(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most && most >= 0 {
+			return usage("%s takes %s; got %d argument(s) (kanlog help %s)", cmd.Name(), what, len(args), cmd.Name())
+		}
+		return nil
+	}
+}
+
+// bulk tries every id and returns the highest exit code met.
+func (a *app) bulk(ids []string, do func(id string) error) error {
+	worst := 0
+	for _, id := range ids {
+		err := do(id)
+		if err == nil {
+			continue
+		}
+		if len(ids) == 1 {
+			return err
+		}
+		fmt.Fprintf(a.errw, "kanlog: %s\n", clean(err.Error(), true))
+		worst = max(worst, exitCode(err))
+	}
+	if worst != 0 {
+		return &codedError{worst}
+	}
+	return nil
+}

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+// New setting: the field here with its unit, its default in defaults, its
+// bounds in check, its environment variable in envSettings if the contract
+// names one, a line in docs/settings.md, and a scenario.
+
+// fileSettings is config.toml. A nil field was not given.
+type fileSettings struct {
+	FailureLimit      *int64                 `toml:"failure_limit"`
+	ViolationLimit    *int64                 `toml:"violation_limit"`
+	MaxInProgress     *int                   `toml:"max_in_progress"`
+	Interval          *duration              `toml:"interval"`
+	ClaimTTL          *duration              `toml:"claim_ttl"`
+	LaunchGrace       *duration              `toml:"launch_grace"`
+	KillGrace         *duration              `toml:"kill_grace"`
+	TerminalGrace     *duration              `toml:"terminal_grace"`
+	RateLimitCooldown *duration              `toml:"rate_limit_cooldown"`
+	HeartbeatStale    *duration              `toml:"heartbeat_stale"`
+	ReclaimDefer      *duration              `toml:"reclaim_defer"`
+	RetryBackoff      *duration              `toml:"retry_backoff"`
+	LockTimeout       *duration              `toml:"lock_timeout"`
+	AllowNetworkStore *bool                  `toml:"allow_network_store"`
+	Profiles          map[string]fileProfile `toml:"profiles"`
+}
+
+type fileProfile struct {
+	Command       []string          `toml:"command"`
+	MaxInProgress *int              `toml:"max_in_progress"`
+	MaxRuntime    *duration         `toml:"max_runtime"`
+	OnCleanExit   *string           `toml:"on_clean_exit"`
+	PassEnv       *[]string         `toml:"pass_env"`
+	Env           map[string]string `toml:"env"`
+}
+
+// settings are what the program works by.
+type settings struct {
+	policy       tick.Policy
+	lockTimeout  time.Duration
+	allowNetwork bool
+}
+
+func defaults() settings {
+	return settings{
+		policy: tick.Policy{
+			Limits:        projection.DefaultLimits(),
+			LaunchGrace:   30 * time.Second,
+			KillGrace:     5 * time.Second,
+			TerminalGrace: 2 * time.Minute,
+			MaxInProgress: derivedCap(),
+			Profiles:      map[string]tick.Profile{},
+		},
+		lockTimeout: 30 * time.Second,
+	}
+}
+
+// derivedCap is how many workers a machine bears when nobody said: two a core,
+// one for each 512 MiB, at least 2 and at most 8.
+func derivedCap() int {
+	n := 2 * runtime.NumCPU()
+	if mem := memTotal(); mem > 0 {
+		n = min(n, int(mem/(512<<20)))
+	}
+	return min(max(n, 2), 8)
+}
+
+// memTotal is the machine's memory in bytes, 0 if it cannot be told.
+func memTotal() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemTotal:" {
+			kb, _ := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// loadSettings reads the home's config.toml, then the board's over it, then
+// the environment over both. Anything wrong stops the program: nothing is done
+// by half-read settings.
+func loadSettings(home, boardDir string) (settings, error) {
+	s := defaults()
+	for _, dir := range []string{home, boardDir} {
+		if err := s.file(filepath.Join(dir, "config.toml")); err != nil {
+			return s, err
+		}
+	}
+	if err := s.environment(); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+func (s *settings) file(path string) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage("settings: %v", err)
+	}
+	var f fileSettings
+	dec := toml.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return settingsError(path, err)
+	}
+	return s.apply(path, b, &f)
+}
+
+// settingsError names file, line and key of what the parser refused.
+func settingsError(path string, err error) error {
+	var strict *toml.StrictMissingError
+	if errors.As(err, &strict) && len(strict.Errors) > 0 {
+		e := strict.Errors[0]
+		row, _ := e.Position()
+		key := strings.Join(e.Key(), ".")
+		return usage("%s:%d: unknown key %q; known are: %s", path, row, key, strings.Join(knownKeys(e.Key()), ", "))
+	}
+	var d *toml.DecodeError
+	if errors.As(err, &d) {
+		row, _ := d.Position()
+		key := ""
+		if len(d.Key()) > 0 {
+			key = strings.Join(d.Key(), ".") + ": "
+		}
+		return usage("%s:%d: %s%s", path, row, key, strings.TrimPrefix(d.Error(), "toml: "))
+	}
+	return usage("%s: %v", path, err)
+}
+
+func knownKeys(at toml.Key) []string {
+	if len(at) > 2 && at[0] == "profiles" {
+		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "pass_env", "env"}
+	}
+	return []string{
+		"allow_network_store", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
+		"lock_timeout", "max_in_progress", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
+		"terminal_grace", "violation_limit",
+	}
+}
+
+// lineOf finds the line of a key in the text, for errors about values that
+// parse but make no sense.
+func lineOf(text []byte, table, key string) int {
+	in := table == ""
+	for i, line := range strings.Split(string(text), "\n") {
+		l := strings.TrimSpace(line)
+		if strings.HasPrefix(l, "[") {
+			in = strings.Trim(l, "[] ") == table
+			continue
+		}
+		if k, _, ok := strings.Cut(l, "="); ok && in && strings.TrimSpace(k) == key {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+func (s *settings) apply(path string, text []byte, f *fileSettings) error {
+	bad := func(table, key, format string, args ...any) error {
+		name := key
+		if table != "" {
+			name = table + "." + key
+		}
+		return usage("%s:%d: %s: %s", path, lineOf(text, table, key), name, fmt.Sprintf(format, args...))
+	}
+	for _, b := range s.bounded(f) {
+		if !b.given {
+			continue
+		}
+		if err := b.set(); err != nil {
+			return bad("", b.key, "%v", err)
+		}
+	}
+	if f.AllowNetworkStore != nil {
+		s.allowNetwork = *f.AllowNetworkStore
+	}
+	names := make([]string, 0, len(f.Profiles))
+	for name := range f.Profiles {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fp := f.Profiles[name]
+		table := "profiles." + name
+		p := s.policy.Profiles[name]
+		p.Name = name
+		if p.OnCleanExit == "" {
+			p.OnCleanExit = projection.CleanViolation
+		}
+		if fp.Command != nil {
+			p.Command = fp.Command
+			// A command with a slash is found beside the settings that name it,
+			// whatever the worker's directory will be.
+			if len(p.Command) > 0 && strings.Contains(p.Command[0], "/") && !filepath.IsAbs(p.Command[0]) {
+				p.Command = append([]string{filepath.Join(filepath.Dir(path), p.Command[0])}, p.Command[1:]...)
+			}
+		}
+		if len(p.Command) == 0 || p.Command[0] == "" {
+			return bad(table, "command", "a profile needs a command, for example [\"./agent.sh\", \"{task}\"]")
+		}
+		if fp.MaxInProgress != nil {
+			if *fp.MaxInProgress < 1 {
+				return bad(table, "max_in_progress", "%d is not at least 1", *fp.MaxInProgress)
+			}
+			p.MaxInProgress = *fp.MaxInProgress
+		}
+		if fp.MaxRuntime != nil {
+			p.MaxRuntime = time.Duration(*fp.MaxRuntime)
+			if p.MaxRuntime != 0 && p.MaxRuntime < time.Second {
+				return bad(table, "max_runtime", "%s is shorter than a second", p.MaxRuntime)
+			}
+		}
+		if fp.OnCleanExit != nil {
+			switch *fp.OnCleanExit {
+			case projection.CleanViolation, projection.CleanComplete, projection.CleanReview:
+				p.OnCleanExit = *fp.OnCleanExit
+			default:
+				return bad(table, "on_clean_exit", "%q is none of violation, complete, review", *fp.OnCleanExit)
+			}
+		}
+		if fp.PassEnv != nil {
+			p.PassEnv, p.PassEnvSet = *fp.PassEnv, true
+		}
+		for k := range fp.Env {
+			if k == "" || strings.ContainsAny(k, "=\x00") {
+				return bad(table, "env", "%q is no name of an environment variable", k)
+			}
+			if strings.HasPrefix(k, "KANLOG_") {
+				return bad(table, "env", "%s is set by kanlog", k)
+			}
+		}
+		if fp.Env != nil {
+			p.Env = fp.Env
+		}
+		s.policy.Profiles[name] = p
+	}
+	return nil
+}
+
+// boundedSetting is one scalar with the check of its value.
+type boundedSetting struct {
+	key   string
+	given bool
+	set   func() error
+}
+
+func (s *settings) bounded(f *fileSettings) []boundedSetting {
+	p, l := &s.policy, &s.policy.Limits
+	dur := func(key string, v *duration, to *time.Duration, least time.Duration) boundedSetting {
+		return boundedSetting{key, v != nil, func() error { return setDuration(time.Duration(*v), to, least) }}
+	}
+	var ignored time.Duration
+	return []boundedSetting{
+		{"failure_limit", f.FailureLimit != nil, func() error { return setCount(*f.FailureLimit, &l.FailureLimit) }},
+		{"violation_limit", f.ViolationLimit != nil, func() error { return setCount(*f.ViolationLimit, &l.ViolationLimit) }},
+		{"max_in_progress", f.MaxInProgress != nil, func() error {
+			var n int64
+			err := setCount(int64(*f.MaxInProgress), &n)
+			p.MaxInProgress = int(n)
+			return err
+		}},
+		dur("interval", f.Interval, &ignored, time.Second),
+		dur("claim_ttl", f.ClaimTTL, &l.ClaimTTL, time.Second),
+		dur("launch_grace", f.LaunchGrace, &p.LaunchGrace, 100*time.Millisecond),
+		dur("kill_grace", f.KillGrace, &p.KillGrace, 0),
+		dur("terminal_grace", f.TerminalGrace, &p.TerminalGrace, 0),
+		dur("rate_limit_cooldown", f.RateLimitCooldown, &l.RateLimitCooldown, 0),
+		dur("heartbeat_stale", f.HeartbeatStale, &l.HeartbeatStale, 0),
+		dur("reclaim_defer", f.ReclaimDefer, &ignored, 0),
+		dur("retry_backoff", f.RetryBackoff, &l.RetryBackoff, 0),
+		dur("lock_timeout", f.LockTimeout, &s.lockTimeout, time.Millisecond),
+	}
+}
+
+func setDuration(d time.Duration, to *time.Duration, least time.Duration) error {
+	if d < least {
+		return fmt.Errorf("%s is less than %s", d, least)
+	}
+	*to = d
+	return nil
+}
+
+func setCount(n int64, to *int64) error {
+	if n < 1 || n > projection.MaxRetries {
+		return fmt.Errorf("%d is out of range (1 to %d)", n, projection.MaxRetries)
+	}
+	*to = n
+	return nil
+}
+
+// environment applies the variables of the contract, through the same checks
+// as the file.
+func (s *settings) environment() error {
+	var f fileSettings
+	durations := map[string]**duration{
+		"KANLOG_CLAIM_TTL": &f.ClaimTTL, "KANLOG_LAUNCH_GRACE": &f.LaunchGrace, "KANLOG_KILL_GRACE": &f.KillGrace,
+		"KANLOG_TERMINAL_GRACE": &f.TerminalGrace, "KANLOG_RATE_LIMIT_COOLDOWN": &f.RateLimitCooldown,
+		"KANLOG_HEARTBEAT_STALE": &f.HeartbeatStale, "KANLOG_RECLAIM_DEFER": &f.ReclaimDefer,
+		"KANLOG_RETRY_BACKOFF": &f.RetryBackoff, "KANLOG_LOCK_TIMEOUT": &f.LockTimeout,
+	}
+	for name, to := range durations {
+		v := os.Getenv(name)
+		if v == "" {
+			continue
+		}
+		d := new(duration)
+		if err := d.Set(v); err != nil {
+			return usage("%s: %v", name, err)
+		}
+		*to = d
+	}
+	for name, to := range map[string]**int64{"KANLOG_FAILURE_LIMIT": &f.FailureLimit, "KANLOG_VIOLATION_LIMIT": &f.ViolationLimit} {
+		v := os.Getenv(name)
+		if v == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return usage("%s: %q is no whole number", name, v)
+		}
+		*to = &n
+	}
+	for _, b := range s.bounded(&f) {
+		if b.given {
+			if err := b.set(); err != nil {
+				return usage("KANLOG_%s: %v", strings.ToUpper(b.key), err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/proc"
+	"kanlog/projection"
+)
+
+// superviseVerb is hidden: a dispatcher starts it, people do not.
+const superviseVerb = "supervise"
+
+// superviseSpec is what a dispatcher tells a supervisor on its stdin: a file,
+// so that it is still there when the dispatcher is not.
+type superviseSpec struct {
+	BoardDir     string
+	Task         string
+	Run          uint64
+	Token        string
+	Argv         []string
+	Workspace    string
+	OutputPath   string
+	RecordPath   string
+	KillGrace    time.Duration
+	LockTimeout  time.Duration
+	AllowNetwork bool
+	Limits       projection.Limits
+	ClockOffset  time.Duration
+	Failpoint    string
+}
+
+// supervise is the parent of one worker. Its words go to the run's output.
+func supervise(stdin io.Reader) int {
+	var spec superviseSpec
+	if err := json.NewDecoder(stdin).Decode(&spec); err != nil {
+		fmt.Fprintf(os.Stderr, "kanlog supervise: it is started by kanlog dispatch, not by hand: %v\n", err)
+		return exitUsage
+	}
+	fail, err := parseFailpoints(spec.Failpoint)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "kanlog supervise: %v\n", err)
+		return exitUsage
+	}
+	b := &supervisedBoard{
+		spec:  spec,
+		store: projection.Open(spec.BoardDir, eventlog.Options{LockTimeout: spec.LockTimeout, AllowNetwork: spec.AllowNetwork}),
+		actor: fmt.Sprintf("supervisor:%s/%d", spec.Task, spec.Run),
+		now:   func() time.Time { return time.Now().Add(spec.ClockOffset) },
+	}
+	return proc.Supervise(proc.Supervision{
+		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: os.Environ(),
+		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, KillGrace: spec.KillGrace,
+		Board: b, Report: os.NewFile(proc.ReportFD, "report"), Now: b.now, Hook: fail.hit,
+	})
+}
+
+// supervisedBoard is the board as a supervisor uses it.
+type supervisedBoard struct {
+	spec  superviseSpec
+	store *projection.Store
+	actor string
+	now   func() time.Time
+}
+
+func (b *supervisedBoard) update(d projection.Decider) error {
+	_, err := b.store.Update(b.actor, eventlog.TimeOf(b.now()), d)
+	return err
+}
+
+// Register appends spawned under the run's fence.
+func (b *supervisedBoard) Register(id proc.Identity) error {
+	err := b.update(projection.Register(projection.Registration{
+		Task: b.spec.Task, Run: b.spec.Run, Worker: processOf(id),
+		OutputInode: id.OutputInode, Token: id.Token, Workspace: b.spec.Workspace,
+	}))
+	if errors.Is(err, projection.ErrFenced) {
+		return fmt.Errorf("%w: %w", proc.ErrFenced, err)
+	}
+	return err
+}
+
+// Book books the end of the run. What another try cannot mend is given up: the
+// exit record is on disk, and the next tick books from it.
+func (b *supervisedBoard) Book(rec proc.Record) error {
+	err := b.update(projection.BookEnd(projection.Ending{
+		Run: b.spec.Run, Record: exitRecord(rec), Evidence: "its supervisor saw the whole tree end",
+	}, b.spec.Limits))
+	for _, final := range []error{
+		eventlog.ErrRefused, eventlog.ErrNoBoard, eventlog.ErrUnknownOutcome,
+		projection.ErrNotFound, projection.ErrState, projection.ErrInconsistent,
+	} {
+		if errors.Is(err, final) {
+			return fmt.Errorf("%w: %w", proc.ErrGiveUp, err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/projection"
+)
+
+// The verbs with which a worker, or an operator for it, writes to a card. Inside
+// a worker the id defaults to its own card and the run to its own run.
+
+func (a *app) runFlagOf(cmd *cobra.Command) {
+	cmd.Flags().Func("run", "the run this is written for (KANLOG_RUN)", func(s string) (err error) {
+		a.runFlag, err = runNumber(s)
+		return err
+	})
+}
+
+// decide runs one decider on one card and says what happened.
+func (a *app) decide(id, verb, done string, decider func(id string, w projection.Writer) projection.Decider) error {
+	w, err := a.writer()
+	if err != nil {
+		return err
+	}
+	if id, err = a.resolve(id); err != nil {
+		return err
+	}
+	res, err := a.update(verb, w, decider(id, w))
+	if err != nil {
+		return err
+	}
+	if res.Note != "" {
+		done = res.Note
+	}
+	if a.asJSON {
+		return a.jsonWritten(id, res, done)
+	}
+	return a.printf("%s: %s\n", id, done)
+}
+
+func (a *app) jsonWritten(id string, res projection.Result, done string) error {
+	var seq any
+	if res.Commit.Number != 0 {
+		seq = res.Commit.Seq
+	}
+	return a.json(map[string]any{"task": id, "done": done, "changed": seq != nil, "seq": seq})
+}
+
+func heartbeatCmd(a *app) *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:     "heartbeat [ID]",
+		Short:   "Say that the run makes progress; keeps its claim",
+		Example: "  kanlog heartbeat --note 'step 3 of 7'",
+		Args:    between(0, 1, "at most one id"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			id, err := a.idOrOwn("heartbeat", args)
+			if err != nil {
+				return err
+			}
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
+			return a.decide(id, "heartbeat", "alive", func(id string, w projection.Writer) projection.Decider {
+				return projection.Beat(id, note, set.policy.Limits, w)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "what it is doing")
+	a.runFlagOf(cmd)
+	return cmd
+}
+
+func (a *app) idOrOwn(verb string, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	return a.ownCard(verb)
+}
+
+func completeCmd(a *app) *cobra.Command {
+	var ans projection.Answer
+	var metadata string
+	cmd := &cobra.Command{
+		Use:   "complete [ID...]",
+		Short: "Close cards as done",
+		Example: `  kanlog complete --summary "fixed in 3f2a91c"          # inside a worker: its own card
+  kanlog complete t_1a2b --result "42" --metadata '{"tokens": 1200}'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && (cmd.Flags().Changed("summary") || cmd.Flags().Changed("metadata")) {
+				return usage("complete of several ids takes no --summary and no --metadata")
+			}
+			if len(args) == 0 {
+				id, err := a.ownCard("complete")
+				if err != nil {
+					return err
+				}
+				args = []string{id}
+			}
+			if cmd.Flags().Changed("metadata") && metadata == "" {
+				return usage("--metadata is empty; it takes one JSON value")
+			}
+			ans.Metadata = []byte(metadata)
+			return a.bulk(args, func(id string) error {
+				return a.decide(id, "complete", "done", func(id string, w projection.Writer) projection.Decider {
+					return projection.Complete(id, ans, w)
+				})
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&ans.Summary, "summary", "", "what was done, for people and for cards that build on it")
+	f.StringVar(&ans.Result, "result", "", "the result itself")
+	f.StringVar(&metadata, "metadata", "", "one JSON value, kept byte for byte")
+	a.runFlagOf(cmd)
+	return cmd
+}
+
+// idAndReason splits [ID] REASON: inside a worker one argument is the reason.
+func (a *app) idAndReason(verb, what string, args []string) (id, reason string, err error) {
+	if len(args) == 2 {
+		return args[0], args[1], nil
+	}
+	if id, err = a.ownCard(verb); err != nil {
+		return "", "", usage("%s takes an id and %s", verb, what)
+	}
+	return id, args[0], nil
+}
+
+func blockCmd(a *app) *cobra.Command {
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "block [ID] REASON",
+		Short: "Hold a card until somebody unblocks it",
+		Example: `  kanlog block "which of the two keys?" --kind needs_input
+  kanlog block t_1a2b "waits for the new server" --kind capability`,
+		Args: between(1, 2, "a reason, and an id outside of a worker"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			id, reason, err := a.idAndReason("block", "a reason", args)
+			if err != nil {
+				return err
+			}
+			return a.decide(id, "block", "blocked", func(id string, w projection.Writer) projection.Decider {
+				return projection.Block(id, reason, kind, w)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "needs_input (default), capability, transient or dependency")
+	a.runFlagOf(cmd)
+	return cmd
+}
+
+func failCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "fail [ID] REASON",
+		Short:   "Say that this attempt failed; it counts, and the card is tried again",
+		Example: `  kanlog fail "the tests do not compile"`,
+		Args:    between(1, 2, "a reason, and an id outside of a worker"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			id, reason, err := a.idAndReason("fail", "a reason", args)
+			if err != nil {
+				return err
+			}
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
+			return a.decide(id, "fail", "failed", func(id string, w projection.Writer) projection.Decider {
+				return projection.Fail(id, reason, set.policy.Limits, w)
+			})
+		},
+	}
+	a.runFlagOf(cmd)
+	return cmd
+}
+
+func deferCmd(a *app) *cobra.Command {
+	var wait duration
+	var reason string
+	cmd := &cobra.Command{
+		Use:     "defer [ID] --for D",
+		Short:   "Say that the card should be tried again later; never counts as a failure",
+		Example: `  kanlog defer --for 30m --reason "quota until noon"`,
+		Args:    between(0, 1, "at most one id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("for") {
+				return usage("defer needs --for, for example --for 30m")
+			}
+			id, err := a.idOrOwn("defer", args)
+			if err != nil {
+				return err
+			}
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
+			return a.decide(id, "defer", "deferred", func(id string, w projection.Writer) projection.Decider {
+				return projection.Defer(id, time.Duration(wait), reason, set.policy.Limits, w)
+			})
+		},
+	}
+	cmd.Flags().Var(&wait, "for", "how long (90, 30m, 2h, 1d)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	a.runFlagOf(cmd)
+	return cmd
+}
+
+func commentCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "comment [ID] TEXT",
+		Short:   "Leave a note on a card",
+		Example: `  kanlog comment t_1a2b "use the staging key"`,
+		Args:    between(1, 2, "a text, and an id outside of a worker"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			id, note, err := a.idAndReason("comment", "a text", args)
+			if err != nil {
+				return err
+			}
+			return a.decide(id, "comment", "commented", func(id string, w projection.Writer) projection.Decider {
+				return projection.AddComment(id, a.actor(w), note, w)
+			})
+		},
+	}
+	a.runFlagOf(cmd)
+	return cmd
+}

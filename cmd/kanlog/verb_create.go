@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+func createCmd(a *app) *cobra.Command {
+	var d projection.Draft
+	var body, bodyFile, workspace, notBefore string
+	var maxRuntime duration
+	cmd := &cobra.Command{
+		Use:   "create TITLE",
+		Short: "Put a card on the board and print its id",
+		Example: `  kanlog create "fix the build" --assignee coder --body-file notes.md
+  kanlog create "deploy" --assignee ops --parent t_1a2b --priority 5
+  kanlog create "nightly report" --key report-2026-11-29   # once, however often it is called`,
+		Args: exactly(1, "one title (quote it)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d.Title, d.ID = args[0], randomID()
+			given := cmd.Flags().Changed
+			for _, name := range []string{"assignee", "tenant", "key", "branch"} {
+				if f := cmd.Flags().Lookup(name); given(name) && strings.TrimSpace(f.Value.String()) == "" {
+					return usage("--%s is empty; leave it out if there is none", name)
+				}
+			}
+			if given("max-retries") && d.MaxRetries < 1 {
+				return usage("--max-retries %d: at least 1 (1 = no second attempt)", d.MaxRetries)
+			}
+			d.Blocked = given("blocked")
+			d.MaxRuntime = time.Duration(maxRuntime)
+			var err error
+			if d.Body, err = bodyOf(given("body"), body, given("body-file"), bodyFile); err != nil {
+				return err
+			}
+			if d.WorkspaceKind, d.WorkspacePath, err = parseWorkspace(workspace); err != nil {
+				return err
+			}
+			if notBefore != "" {
+				if d.NotBefore, err = a.parseMoment(notBefore); err != nil {
+					return err
+				}
+			}
+			return a.create(d)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&body, "body", "", "what is to be done, in full")
+	f.StringVar(&bodyFile, "body-file", "", "read the body from a file, - for stdin")
+	f.StringVar(&d.Assignee, "assignee", "", "the profile that works on it")
+	f.StringArrayVar(&d.Parents, "parent", nil, "wait for this card (repeatable)")
+	f.Int64Var(&d.Priority, "priority", 0, "higher is started first")
+	f.StringVar(&d.Key, "key", "", "create once: the same key returns the same card")
+	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never)")
+	f.Int64Var(&d.MaxRetries, "max-retries", 0, "failed attempts before the card is blocked (default: the settings')")
+	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS or worktree:/ABS (a repository)")
+	f.StringVar(&d.Branch, "branch", "", "branch of the worktree (default wt/ID)")
+	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")
+	f.StringVar(&d.Tenant, "tenant", "", "namespace, handed to the worker and to children")
+	f.StringArrayVar(&d.Tags, "tag", nil, "a label (repeatable)")
+	f.BoolVar(&d.Triage, "triage", false, "not ready yet: somebody has to specify it")
+	f.StringVar(&d.BlockReason, "blocked", "", "start out blocked, for this reason")
+	return cmd
+}
+
+func (a *app) create(d projection.Draft) error {
+	w, err := a.writer()
+	if err != nil {
+		return err
+	}
+	decide := projection.Create(d, w)
+	res, err := a.update("create", w, decide)
+	if errors.Is(err, eventlog.ErrNoBoard) && a.freshHome() {
+		// A typo in --board must not make a board where others are.
+		if _, err := a.init(); err != nil {
+			return err
+		}
+		res, err = a.update("create", w, decide)
+	}
+	if err != nil {
+		return err
+	}
+	made := res.Commit.Number != 0
+	if res.Note != "" {
+		a.warn("%s: %s; nothing was created", res.Task, res.Note)
+	}
+	if !a.asJSON {
+		return a.printf("%s\n", res.Task)
+	}
+	return a.view(func(v projection.View) error {
+		t, err := v.MustTask(res.Task)
+		if err != nil {
+			return err
+		}
+		j, err := newTaskJSON(v, t)
+		if err != nil {
+			return err
+		}
+		return a.json(struct {
+			*taskJSON
+			Created bool `json:"created"`
+		}{j, made})
+	})
+}
+
+func bodyOf(givenText bool, text string, givenFile bool, file string) (string, error) {
+	switch {
+	case givenText && givenFile:
+		return "", usage("--body and --body-file exclude each other")
+	case givenText && text == "-":
+		file = "-"
+	case !givenFile:
+		return text, nil
+	}
+	in := io.Reader(os.Stdin)
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return "", usage("--body-file: %v", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	b, err := io.ReadAll(io.LimitReader(in, projection.MaxBody+1))
+	if err != nil {
+		return "", usage("reading the body: %v", err)
+	}
+	if len(b) == 0 {
+		return "", usage("the body that was read is empty; leave it out if there is none")
+	}
+	return string(b), nil
+}
+
+func parseWorkspace(s string) (kind, path string, err error) {
+	kind, path, _ = strings.Cut(s, ":")
+	switch kind {
+	case projection.Scratch, projection.Dir, projection.Worktree:
+		return kind, path, nil
+	}
+	return "", "", usage("--workspace %q is none of scratch, dir:/ABS, worktree:/ABS", s)
+}
+
+// parseMoment reads a moment, or a time from now.
+func (a *app) parseMoment(s string) (eventlog.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		if t.Unix() <= 0 {
+			return 0, usage("%q lies before 1970", s)
+		}
+		return eventlog.TimeOf(t), nil
+	}
+	d, err := parseDuration(s)
+	if err != nil {
+		return 0, usage("%q is neither a moment (2026-12-01T09:00:00Z) nor a time from now (2h)", s)
+	}
+	return a.now.Add(d), nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+func dispatchCmd(a *app) *cobra.Command {
+	o := tick.Options{Max: -1}
+	cmd := &cobra.Command{
+		Use:   "dispatch",
+		Short: "Run one tick: book what ended, start what may start",
+		Long: `dispatch looks at every running card once, books what ended, and starts workers for
+ready cards as far as there is room. It returns when every worker it started has
+registered or failed. Workers live on when it ends. Beside another dispatch on
+the same board it does nothing.`,
+		Example: "  kanlog dispatch\n  kanlog dispatch --dry-run\n  watch -n 5 kanlog dispatch --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("max") && o.Max < 0 {
+				return usage("--max %d is negative", o.Max)
+			}
+			if o.ID != "" {
+				id, err := a.resolve(o.ID)
+				if err != nil {
+					return err
+				}
+				o.ID = id
+			}
+			return a.dispatch(o)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be done, do nothing")
+	f.IntVar(&o.Max, "max", -1, "start at most this many (0: only look after what runs)")
+	f.StringVar(&o.ID, "id", "", "start only this card")
+	return cmd
+}
+
+// newDispatcher wires a dispatcher to the chosen board.
+func (a *app) newDispatcher(actor string) (*tick.Dispatcher, error) {
+	set, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	w, err := a.newWorld()
+	if err != nil {
+		return nil, err
+	}
+	return &tick.Dispatcher{
+		Board: w.store, World: w, Policy: set.policy, Actor: actor,
+		Clock: a.clock, Lock: a.dispatchLock, Hook: a.fail.hit,
+	}, nil
+}
+
+// dispatchLock takes the board's dispatch lock without waiting. What it writes
+// into the file is for people; the kernel's lock decides.
+func (a *app) dispatchLock() (func(), error) {
+	l, err := eventlog.TryLock(a.files().dispatchLock())
+	if err != nil {
+		return nil, err
+	}
+	return l.Unlock, nil
+}
+
+func (a *app) dispatch(o tick.Options) error {
+	actor := dispatcherActor()
+	d, err := a.newDispatcher(actor)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	rep, err := d.Tick(ctx, o)
+	if a.asJSON {
+		if jerr := a.json(rep); err == nil {
+			err = jerr
+		}
+	} else if perr := a.printReport(rep); err == nil {
+		err = perr
+	}
+	for _, f := range rep.Errors {
+		a.warn("run %d of %s: %s", f.Run, f.Task, f.Error)
+	}
+	if errors.Is(err, eventlog.ErrDiskFull) {
+		return fmt.Errorf("nothing more is started: %w", err)
+	}
+	return err
+}
+
+func (a *app) printReport(rep *tick.Report) error {
+	var b strings.Builder
+	if rep.SkippedLocked {
+		b.WriteString("another dispatch is at work on this board; nothing done\n")
+	}
+	would := ""
+	if rep.DryRun {
+		would = "would be "
+	}
+	for _, part := range []struct {
+		what string
+		ids  []string
+	}{
+		{"promoted", rep.Promoted}, {"reclaimed", rep.Reclaimed}, {"extended", rep.Extended},
+		{"asked to end", rep.EndRequested}, {"end deferred", rep.Deferred},
+		{"crashed", rep.Crashed}, {"rate limited", rep.RateLimited}, {"ended without an answer", rep.ProtocolViolations},
+		{"timed out", rep.TimedOut}, {"stale", rep.Stale}, {"ended after its answer", rep.ReapedTerminalWorkers},
+		{"completed", rep.Completed}, {"blocked", rep.AutoBlocked},
+	} {
+		if len(part.ids) > 0 {
+			fmt.Fprintf(&b, "%s%s: %s\n", would, part.what, strings.Join(part.ids, " "))
+		}
+	}
+	for _, s := range rep.Spawned {
+		if rep.DryRun {
+			fmt.Fprintf(&b, "would be started: %s (%s)\n", s.Task, clean(s.Assignee, false))
+			continue
+		}
+		fmt.Fprintf(&b, "started: %s run %d (%s, pid %d)\n", s.Task, s.Run, clean(s.Assignee, false), s.PID)
+	}
+	for _, s := range rep.SpawnFailed {
+		fmt.Fprintf(&b, "not started: %s run %d: %s\n", s.Task, s.Run, clean(s.Error, false))
+	}
+	for _, w := range rep.Waiting {
+		fmt.Fprintf(&b, "waits: %s: %s\n", w.Task, clean(w.Reason, false))
+	}
+	if rep.WaitingMore {
+		b.WriteString("more cards wait\n")
+	}
+	if b.Len() == 0 {
+		b.WriteString("nothing to do\n")
+	}
+	return a.printf("%s", b.String())
+}
+
+// evidence looks at the worker of a card, for the words of an event.
+func (a *app) evidence(w tick.World, id string) (run uint64, words string, err error) {
+	var r *projection.Run
+	err = a.view(func(v projection.View) error {
+		t, err := v.MustTask(id)
+		if err != nil {
+			return err
+		}
+		if n := max(t.CurrentRun, t.Worker); n != 0 {
+			r, err = v.Run(n)
+		}
+		return err
+	})
+	if err != nil || r == nil {
+		return 0, "", err
+	}
+	if !r.HasWorker {
+		return r.ID, string(tick.NoWorker), nil
+	}
+	return r.ID, w.Look().Worker(r).String(), nil
+}
+
+func (d *duration) std() time.Duration { return time.Duration(*d) }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// followEvery is how often a follower looks whether the store has changed: a
+// stat, not an open.
+const followEvery = 100 * time.Millisecond
+
+func eventsCmd(a *app) *cobra.Command {
+	var kinds []string
+	var after uint64
+	var limit int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "events [ID]",
+		Short: "Print the log, oldest first",
+		Example: `  kanlog events t_1a2b
+  kanlog events --kind crashed,gave_up --json
+  kanlog events --after 1200 --follow --json`,
+		Args: between(0, 1, "at most one id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, k := range kinds {
+				if !slices.Contains(eventlog.Kinds(), eventlog.Kind(k)) {
+					return usage("--kind %q is no kind of event; there are %s", k, kindList())
+				}
+			}
+			if cmd.Flags().Changed("limit") && limit < 1 {
+				return usage("--limit %d is not at least 1", limit)
+			}
+			e := &eventPrinter{a: a, kinds: kinds, after: after, left: limit, bounded: limit > 0}
+			if len(args) > 0 {
+				id, err := a.resolve(args[0])
+				if err != nil {
+					return err
+				}
+				e.task = id
+			}
+			return e.run(follow)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&kinds, "kind", nil, "only these kinds, separated by commas")
+	f.Uint64Var(&after, "after", 0, "only events with a higher number")
+	f.IntVar(&limit, "limit", 0, "at most this many (default: all)")
+	f.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
+	return cmd
+}
+
+func kindList() string {
+	var names []string
+	for _, k := range eventlog.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, " ")
+}
+
+type eventPrinter struct {
+	a       *app
+	task    string
+	kinds   []string
+	after   uint64
+	left    int
+	bounded bool
+	next    uint64 // the first commit not seen yet
+}
+
+var errEnough = errors.New("enough")
+
+func (p *eventPrinter) run(follow bool) error {
+	store, err := p.a.board()
+	if err != nil {
+		return err
+	}
+	// The commit that holds event number after cannot be higher than after.
+	p.next = 1
+	if p.after > 0 {
+		if p.next, err = store.CommitOf(p.after); err != nil {
+			return err
+		}
+	}
+	for {
+		was := p.stamp()
+		if err := p.pass(store); err != nil {
+			if errors.Is(err, errEnough) {
+				return nil
+			}
+			return err
+		}
+		if !follow {
+			return nil
+		}
+		for p.stamp() == was {
+			time.Sleep(followEvery)
+		}
+	}
+}
+
+func (p *eventPrinter) pass(store *projection.Store) error {
+	each := func(c eventlog.Commit) error {
+		p.next = c.Number + 1
+		return p.commit(c)
+	}
+	if p.task != "" {
+		return store.TaskCommits(p.task, p.next, each)
+	}
+	return store.Commits(p.next, each)
+}
+
+// stamp changes when the store does.
+func (p *eventPrinter) stamp() string {
+	fi, err := os.Stat(filepath.Join(p.a.boardDir, "board.db"))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(fi.ModTime().UnixNano(), fi.Size())
+}
+
+func (p *eventPrinter) commit(c eventlog.Commit) error {
+	for i, e := range c.Events {
+		if c.Seq+uint64(i) <= p.after ||
+			p.task != "" && e.Task != p.task ||
+			len(p.kinds) > 0 && !slices.Contains(p.kinds, string(e.Kind())) {
+			continue
+		}
+		if p.bounded && p.left == 0 {
+			return errEnough
+		}
+		p.left--
+		var err error
+		if p.a.asJSON {
+			err = p.a.jsonLine(newEventJSON(c, i))
+		} else {
+			err = p.a.printf("%s\n", p.a.eventLine(c, i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.bounded && p.left == 0 {
+		return errEnough
+	}
+	return nil
+}
+
+// eventLine is one event for people.
+func (a *app) eventLine(c eventlog.Commit, i int) string {
+	j := newEventJSON(c, i)
+	run := ""
+	if j.Run != nil {
+		run = fmt.Sprintf("/%v", j.Run)
+	}
+	return clean(fmt.Sprintf("%6d  %s  %s%s  %s  by %s  %s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, compact(j.Data)), false)
+}

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+func showCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show one card: its runs, events and comments, and why it waits",
+		Example: "  kanlog show t_1a2b\n  kanlog show t_1a2b --json | jq .why",
+		Args:    exactly(1, "one id"),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.show(args[0]) },
+	}
+}
+
+type showJSON struct {
+	Task     *taskJSON      `json:"task"`
+	Runs     []*runJSON     `json:"runs"`
+	Events   []*eventJSON   `json:"events"`
+	Comments []*commentJSON `json:"comments"`
+	Parents  []string       `json:"parents"`
+	Children []string       `json:"children"`
+	Why      any            `json:"why"`
+}
+
+func (a *app) show(prefix string) error {
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	var s showJSON
+	var why string
+	err = a.view(func(v projection.View) error {
+		id, err := v.Resolve(prefix)
+		if err != nil {
+			return err
+		}
+		t, err := v.MustTask(id)
+		if err != nil {
+			return err
+		}
+		if s.Task, err = newTaskJSON(v, t); err != nil {
+			return err
+		}
+		s.Parents, s.Children = s.Task.Parents, s.Task.Children
+		runs, err := v.Runs(id)
+		if err != nil {
+			return err
+		}
+		s.Runs = []*runJSON{}
+		for _, r := range runs {
+			s.Runs = append(s.Runs, a.newRunJSON(r))
+		}
+		comments, err := v.Comments(id)
+		if err != nil {
+			return err
+		}
+		s.Comments = []*commentJSON{}
+		for _, c := range comments {
+			s.Comments = append(s.Comments, newCommentJSON(c))
+		}
+		why, err = v.Why(t, a.now, set.waiting())
+		s.Why = text(why)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	store, err := a.board()
+	if err != nil {
+		return err
+	}
+	s.Events = []*eventJSON{}
+	var lines []string
+	err = store.TaskCommits(s.Task.ID, 0, func(c eventlog.Commit) error {
+		for i, e := range c.Events {
+			if e.Task == s.Task.ID {
+				s.Events = append(s.Events, newEventJSON(c, i))
+				lines = append(lines, a.eventLine(c, i))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if a.asJSON {
+		return a.json(s)
+	}
+	return a.showText(&s, why, lines)
+}
+
+func (a *app) showText(s *showJSON, why string, events []string) error {
+	t := s.Task
+	var b strings.Builder
+	line := func(name string, value any) {
+		if value != nil && value != "" {
+			fmt.Fprintf(&b, "%-11s%s\n", name, clean(fmt.Sprint(value), false))
+		}
+	}
+	fmt.Fprintf(&b, "%s  %s\n", t.ID, clean(t.Title, false))
+	line("status", t.Status)
+	line("why", why)
+	line("assignee", t.Assignee)
+	line("priority", t.Priority)
+	line("tenant", t.Tenant)
+	line("tags", strings.Join(t.Tags, ", "))
+	line("parents", strings.Join(t.Parents, " "))
+	line("children", strings.Join(t.Children, " "))
+	line("created", a.age(t.CreatedAt)+" by "+t.CreatedBy)
+	if t.ConsecutiveFailures > 0 {
+		line("failures", t.ConsecutiveFailures)
+	}
+	line("last error", t.LastError)
+	line("workspace", t.WorkspacePath)
+	line("result", t.Result)
+	if t.Body != nil {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(clean(t.Body.(string), true), "\n"))
+	}
+	if err := a.printf("%s", b.String()); err != nil {
+		return err
+	}
+	if len(s.Runs) > 0 {
+		if err := a.printf("\nruns\n"); err != nil {
+			return err
+		}
+		if err := a.runTable(s.Runs); err != nil {
+			return err
+		}
+	}
+	if len(s.Comments) > 0 {
+		if err := a.printf("\ncomments\n"); err != nil {
+			return err
+		}
+		for _, c := range s.Comments {
+			if err := a.printf("  %s, %s: %s\n", clean(c.Author, false), a.age(c.At), clean(c.Text, true)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.printf("\nevents\n"); err != nil {
+		return err
+	}
+	for _, l := range events {
+		if err := a.printf("  %s\n", l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) runTable(runs []*runJSON) error {
+	return a.table(func(w io.Writer) {
+		fmt.Fprintln(w, "  RUN\tOUTCOME\tSTARTED\tTOOK\tPID\tEXIT\tWHAT")
+		for _, r := range runs {
+			took, exit := "-", "-"
+			if r.EndedAt != 0 {
+				took = brief(r.EndedAt.Since(r.StartedAt))
+			}
+			if r.ExitCode != nil {
+				exit = fmt.Sprint(*r.ExitCode)
+			}
+			if r.Signal != nil {
+				exit = fmt.Sprint(r.Signal)
+			}
+			outcome := "open"
+			if r.Outcome != nil {
+				outcome = fmt.Sprint(r.Outcome)
+			}
+			what := ""
+			for _, s := range []any{r.Error, r.Summary, r.Result} {
+				if what == "" && s != nil {
+					what, _, _ = strings.Cut(fmt.Sprint(s), "\n")
+				}
+			}
+			pid := "-"
+			if r.WorkerPID != nil {
+				pid = fmt.Sprint(r.WorkerPID)
+			}
+			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outcome, a.age(r.StartedAt), took, pid, exit, cell(what))
+		}
+	})
+}
+
+func runsCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "runs ID",
+		Short:   "Show the attempts at a card, oldest first",
+		Example: "  kanlog runs t_1a2b --json | jq '.[-1].error'",
+		Args:    exactly(1, "one id"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			forms := []*runJSON{}
+			err := a.view(func(v projection.View) error {
+				id, err := v.Resolve(args[0])
+				if err != nil {
+					return err
+				}
+				runs, err := v.Runs(id)
+				for _, r := range runs {
+					forms = append(forms, a.newRunJSON(r))
+				}
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case a.asJSON:
+				return a.json(forms)
+			case len(forms) == 0:
+				a.warn("no runs")
+				return nil
+			}
+			return a.runTable(forms)
+		},
+	}
+}
+
+func whyCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "why ID",
+		Short:   "Say why a card does not run, and what would end that",
+		Example: "  kanlog why t_1a2b",
+		Args:    exactly(1, "one id"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
+			var t *projection.Task
+			var why string
+			err = a.view(func(v projection.View) error {
+				id, err := v.Resolve(args[0])
+				if err != nil {
+					return err
+				}
+				if t, err = v.MustTask(id); err != nil {
+					return err
+				}
+				why, err = v.Why(t, a.now, set.waiting())
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case a.asJSON:
+				return a.json(map[string]any{"task": t.ID, "status": t.Status, "reason": text(why)})
+			case why == "" && t.Status == projection.Ready:
+				why = "nothing holds it: the next kanlog dispatch starts it if there is room"
+			case why == "":
+				why = "it does not wait: " + t.Status
+			}
+			return a.printf("%s\n", clean(why, false))
+		},
+	}
+}
+
+// waiting is what the reason function needs of the settings.
+func (s *settings) waiting() projection.Waiting {
+	profiles := map[string]bool{}
+	for name := range s.policy.Profiles {
+		profiles[name] = true
+	}
+	return projection.Waiting{Profiles: profiles}
+}

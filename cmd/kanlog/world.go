@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"kanlog/eventlog"
+	"kanlog/proc"
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+// world is the processes and files around a board, for the dispatcher: package
+// proc in the words of package tick.
+type world struct {
+	a     *app
+	store *projection.Store
+	uuid  [16]byte
+	set   *settings
+	self  eventlog.Process
+}
+
+func (a *app) newWorld() (*world, error) {
+	set, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	store, err := a.board()
+	if err != nil {
+		return nil, err
+	}
+	uuid, err := store.UUID()
+	if err != nil {
+		return nil, err
+	}
+	return &world{a: a, store: store, uuid: uuid, set: set, self: processOf(proc.Self())}, nil
+}
+
+// token is what marks every process of a run.
+func token(uuid [16]byte, run uint64) string {
+	return hex.EncodeToString(uuid[:]) + "/" + strconv.FormatUint(run, 10)
+}
+
+func processOf(id proc.Identity) eventlog.Process {
+	return eventlog.Process{PID: id.PID, Fingerprint: id.Fingerprint, Machine: id.Machine, PIDNS: id.PIDNS}
+}
+
+func (w *world) identity(r *projection.Run) proc.Identity {
+	return proc.Identity{
+		PID: r.PID, Fingerprint: r.Fingerprint, Machine: r.Machine, PIDNS: r.PIDNS,
+		OutputInode: r.OutputInode, OutputPath: w.a.files().output(r.Task, r.ID), Token: r.Token,
+	}
+}
+
+// Claimer is this process.
+func (w *world) Claimer() eventlog.Process { return w.self }
+
+// Record reads a run's exit record. A claim that never registered has none
+// that could concern it: its token is known all the same.
+func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
+	rec, err := proc.ReadRecord(w.a.files().record(r.Task, r.ID), token(w.uuid, r.ID), r.ID)
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	return exitRecord(*rec), nil
+}
+
+func exitRecord(rec proc.Record) *projection.ExitRecord {
+	x := &projection.ExitRecord{Cause: rec.Cause, Signal: rec.Signal, Error: rec.Error}
+	if rec.ExitCode != nil {
+		n := int64(*rec.ExitCode)
+		x.ExitCode = &n
+	}
+	return x
+}
+
+// Look is a fresh view of the processes.
+func (w *world) Look() tick.Look { return &look{w: w, prober: proc.NewProber()} }
+
+type look struct {
+	w      *world
+	prober *proc.Prober
+}
+
+func evidenceOf(e proc.Evidence) tick.Evidence {
+	return tick.Evidence{
+		Answer: tick.Answer(e.Answer), Why: e.Why, OtherBoot: e.OtherBoot,
+		Unprovable: e.Foreign && e.LockUnknown, Members: e.Members,
+	}
+}
+
+func (l *look) Worker(r *projection.Run) tick.Evidence {
+	return evidenceOf(l.prober.Probe(l.w.identity(r)))
+}
+
+func (l *look) Claimer(r *projection.Run) tick.Evidence {
+	c := r.Claimer
+	return evidenceOf(l.prober.ProbeClaimer(proc.Identity{PID: c.PID, Fingerprint: c.Fingerprint, Machine: c.Machine, PIDNS: c.PIDNS}))
+}
+
+func (l *look) Signal(r *projection.Run, e tick.Evidence, s tick.Signal) error {
+	id := l.w.identity(r)
+	switch s {
+	case tick.TermSupervisor:
+		return l.prober.SignalSupervisor(id, syscall.SIGTERM)
+	case tick.KillSupervisor:
+		return l.prober.SignalSupervisor(id, syscall.SIGKILL)
+	}
+	members, _ := e.Members.([]proc.Member)
+	sig := syscall.SIGTERM
+	if s == tick.KillMembers {
+		sig = syscall.SIGKILL
+	}
+	_, err := l.prober.SignalMembers(id, members, sig)
+	return err
+}
+
+// Start prepares everything a worker needs and forks its supervisor.
+func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.Started, error) {
+	files := w.a.files()
+	t := l.Task
+	output, contextFile := files.output(t.ID, l.Run), files.context(t.ID, l.Run)
+	if err := os.MkdirAll(filepath.Dir(output), 0o700); err != nil {
+		return nil, hostRefused(err)
+	}
+	workspace, err := w.prepareWorkspace(t)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: %w", err)
+	}
+	if err := w.writeContext(contextFile, t.ID); err != nil {
+		return nil, hostRefused(fmt.Errorf("context file: %w", err))
+	}
+	tok := token(w.uuid, l.Run)
+	env := w.environment(l, tok, workspace, contextFile)
+	spec, err := json.Marshal(superviseSpec{
+		BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
+		Argv: expand(l.Profile.Command, map[string]string{
+			"{task}": t.ID, "{run}": strconv.FormatUint(l.Run, 10), "{title}": t.Title, "{workspace}": workspace, "{context}": contextFile,
+		}),
+		Workspace: workspace, OutputPath: output, RecordPath: files.record(t.ID, l.Run),
+		KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
+		Limits: w.set.policy.Limits, ClockOffset: w.a.offset, Failpoint: os.Getenv("KANLOG_FAILPOINT"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	var child *proc.Child
+	err = begin(func() (err error) {
+		child, err = proc.Spawn(proc.SpawnSpec{Args: []string{"kanlog", superviseVerb}, Env: env, Dir: "/", OutputPath: output, Spec: spec})
+		return err
+	})
+	if err != nil {
+		return nil, hostRefused(fmt.Errorf("starting the supervisor: %w", err))
+	}
+	return &started{child, workspace}, nil
+}
+
+// hostRefused marks errors that say nothing about the card.
+func hostRefused(err error) error {
+	for _, e := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w", tick.ErrInfrastructure, err)
+		}
+	}
+	return err
+}
+
+// expand replaces placeholders in whole arguments. An argument never becomes
+// two, and none is given to a shell.
+func expand(argv []string, values map[string]string) []string {
+	out := make([]string, len(argv))
+	for i, arg := range argv {
+		out[i] = arg
+		if v, ok := values[arg]; ok {
+			out[i] = v
+		}
+	}
+	return out
+}
+
+// environment is what the worker gets: what it may inherit, the profile's own,
+// and who it is. The supervisor runs in the same, so that the run's token marks
+// it too.
+func (w *world) environment(l tick.Launch, tok, workspace, contextFile string) []string {
+	env := map[string]string{}
+	for _, kv := range proc.CleanEnv(os.Environ()) {
+		k, v, _ := strings.Cut(kv, "=")
+		if inherits(k, l.Profile) {
+			env[k] = v
+		}
+	}
+	for k, v := range l.Profile.Env {
+		env[k] = v
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		exe = "kanlog"
+	}
+	for k, v := range map[string]string{
+		"KANLOG_TASK": l.Task.ID, "KANLOG_RUN": strconv.FormatUint(l.Run, 10), "KANLOG_TOKEN": tok,
+		"KANLOG_HOME": w.a.home, "KANLOG_BOARD": w.a.slug, "KANLOG_WORKSPACE": workspace,
+		"KANLOG_CONTEXT": contextFile, "KANLOG_TENANT": l.Task.Tenant, "KANLOG_BIN": exe,
+	} {
+		env[k] = v
+	}
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	sort.Strings(list)
+	return list
+}
+
+// secretWords mark variables that look like the dispatcher's own secrets.
+var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"}
+
+func inherits(name string, p tick.Profile) bool {
+	upper := strings.ToUpper(name)
+	if strings.HasPrefix(upper, "KANLOG_") {
+		return true
+	}
+	if p.PassEnvSet {
+		for _, pass := range p.PassEnv {
+			if pass == name {
+				return true
+			}
+		}
+		return false
+	}
+	for _, word := range secretWords {
+		if strings.Contains(upper, word) {
+			return false
+		}
+	}
+	return true
+}
+
+type started struct {
+	child     *proc.Child
+	workspace string
+}
+
+func (s *started) PID() int          { return s.child.PID }
+func (s *started) Workspace() string { return s.workspace }
+
+func (s *started) Await(ctx context.Context) tick.FirstWord {
+	r := s.child.Await(ctx)
+	return tick.FirstWord{State: string(r.State), Detail: r.Detail}
+}

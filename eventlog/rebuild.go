@@ -1,0 +1,155 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// atStep is called with the name of each point at which a process may die while
+// it makes or remakes a store. Tests die there.
+var atStep = func(string) {}
+
+// newPageSize is the page size of new stores, 0 for the system's.
+var newPageSize = 0
+
+// rebuildBatch is how many commits are folded in one transaction: enough that
+// the tree is not rewritten for each, few enough to fit in memory.
+const rebuildBatch = 1024
+
+// Rebuild writes the store anew from its log: the log is copied as it is after
+// its chain was checked, every table is dropped, and fold is called for each
+// commit on a Tx of the new store, whose log ends with that commit. The
+// format becomes Format, since the tables are written by this program; the
+// tables' format is kept unless fold sets it.
+//
+// Others wait meanwhile. A kill at any moment leaves either store whole, and an
+// error of fold or of the disk leaves the old one.
+func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
+	return f.hold(func() error {
+		old, err := begin(f.store(), false, f.o.wait())
+		if err != nil {
+			return err
+		}
+		defer old.end()
+		if err := f.checkID(old.tx.uuid); err != nil {
+			return err
+		}
+		aside := filepath.Join(f.dir, asideName)
+		err = writeAside(aside, old.tx.identity, func(b batches) error {
+			return old.run(func(from *Tx) error { return copyLog(from, b, fold) })
+		})
+		if err != nil {
+			os.Remove(aside)
+			return fmt.Errorf("rebuild: %w", err)
+		}
+		return replace(f.dir, aside)
+	})
+}
+
+// copyLog folds the commits of from into b, a batch a transaction.
+func copyLog(from *Tx, b batches, fold func(*Tx, Commit) error) error {
+	head, err := from.Head()
+	if err != nil {
+		return err
+	}
+	for next := uint64(1); next <= head.Commit; {
+		atStep("rebuild batch")
+		end := min(next+rebuildBatch, head.Commit+1)
+		err := b.update(func(to *Tx) error {
+			err := from.Read(next, func(c Commit) error {
+				if c.Number == end {
+					return errBatchFull
+				}
+				// Verbatim: encoding c again could differ for an older form.
+				if err := to.appendEntry(c, from.get(from.log, number(c.Number))); err != nil {
+					return err
+				}
+				return fold(to, c)
+			})
+			if err == errBatchFull {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		next = end
+	}
+	return nil
+}
+
+// batches is a store being written aside, which nobody else can see.
+type batches struct {
+	db   *bolt.DB
+	path string
+}
+
+func (b batches) update(fn func(*Tx) error) error {
+	return b.db.Update(func(btx *bolt.Tx) error {
+		t, err := loadTx(btx, pages{path: b.path}, metaPage{})
+		if err != nil {
+			return err
+		}
+		t.frozen = "a rebuild may not append to the log"
+		if err := fn(t); err != nil {
+			return err
+		}
+		return t.err
+	})
+}
+
+// writeAside makes a store at path, which is durable when it returns nil. What
+// a killed predecessor left there is removed first.
+func writeAside(path string, id identity, fill func(batches) error) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	atStep("aside removed")
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout:      time.Second,
+		FreelistType: bolt.FreelistMapType,
+		NoStatistics: true,
+		PageSize:     newPageSize,
+		// Nothing of it counts before the rename, so one sync at the end does.
+		NoSync: true,
+	})
+	if err != nil {
+		return asideErr(err)
+	}
+	atStep("aside made")
+	defer db.Close()
+	if err = db.Update(id.write); err == nil {
+		err = fill(batches{db: db, path: path})
+	}
+	if err == nil {
+		err = db.Sync()
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	atStep("aside written")
+	return asideErr(err)
+}
+
+func asideErr(err error) error {
+	if err != nil && noSpace(err) {
+		return fmt.Errorf("%w: %w", ErrDiskFull, err)
+	}
+	return err
+}
+
+// replace puts a finished store in its place.
+func replace(dir, aside string) error {
+	if err := os.Rename(aside, filepath.Join(dir, storeName)); err != nil {
+		return fmt.Errorf("put store in place: %w", err)
+	}
+	atStep("store renamed")
+	return syncDir(dir)
+}

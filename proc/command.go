@@ -1,0 +1,190 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// runCommand runs the worker's command to the end of its tree and says how it
+// ended. Everything that reaps or signals happens on this goroutine, in turn:
+// a process that was not reaped keeps its number, so a signal cannot reach a
+// stranger.
+func (s *supervisor) runCommand() Record {
+	if s.toldToEnd() {
+		rec := s.newRecord(CauseTerminated)
+		rec.Ended, rec.Error = stamp(s.Now()), "told to end before the command was started"
+		return rec
+	}
+	started := s.Now()
+	// A line that cannot be written (a full disk) is no reason not to run.
+	_, _ = s.lock.output.WriteString(header(s.Task, s.Run, started, os.Getpid(), s.Argv))
+	pid, err := s.start()
+	if err != nil {
+		rec := s.newRecord(CauseStartFailed)
+		rec.Ended, rec.Error = stamp(s.Now()), plainText(err.Error(), maxErrorText)
+		s.say(trailer(rec))
+		return rec
+	}
+	// The worker and what it starts hold the lock now; ours is the private one.
+	s.lock.output.Close()
+	s.tree = tree{command: pid, self: os.Getpid()}
+	rec := s.attend()
+	rec.Started = stamp(started)
+	s.say(trailer(rec))
+	return rec
+}
+
+func (s *supervisor) toldToEnd() bool {
+	select {
+	case <-s.term:
+		return true
+	default:
+		return false
+	}
+}
+
+// say appends a line to the run's output, at the beginning of a line.
+func (s *supervisor) say(line string) {
+	f := s.lock.private
+	st, err := f.Stat()
+	if err != nil {
+		return
+	}
+	last := []byte{'\n'}
+	if st.Size() > 0 {
+		if _, err := f.ReadAt(last, st.Size()-1); err != nil {
+			return
+		}
+	}
+	if last[0] != '\n' {
+		line = "\n" + line
+	}
+	_, _ = f.Write([]byte(line))
+}
+
+// start forks the command. The calling thread is the main one, see Supervise.
+func (s *supervisor) start() (pid int, err error) {
+	if len(s.Argv) == 0 {
+		return 0, fmt.Errorf("there is no command: %w", syscall.EINVAL)
+	}
+	if st, err := os.Stat(s.Workspace); err != nil {
+		return 0, fmt.Errorf("workspace: %w", err)
+	} else if !st.IsDir() {
+		return 0, fmt.Errorf("workspace %s: %w", s.Workspace, syscall.ENOTDIR)
+	}
+	file, err := lookUp(s.Argv[0], s.Workspace, s.Env)
+	if err != nil {
+		return 0, err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	if err := unblockSignals(); err != nil {
+		return 0, fmt.Errorf("signal mask: %w", err)
+	}
+	out := s.lock.output.Fd()
+	attr := &syscall.ProcAttr{
+		Dir:   s.Workspace,
+		Env:   s.Env,
+		Files: []uintptr{null.Fd(), out, out},
+		Sys:   workerAttr(),
+	}
+	pause := busyPause
+	for try := 1; ; try++ {
+		pid, err = syscall.ForkExec(file, s.Argv, attr)
+		if err != syscall.ETXTBSY || try == busyTries {
+			break
+		}
+		// Somebody forked while this file was being written, and has not
+		// executed yet. There is nothing to wait on.
+		s.wait(&pause)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", s.Argv[0], err)
+	}
+	return pid, nil
+}
+
+// attend waits for the end of the whole tree, and brings it about once the
+// command has ended or we are told to end: SIGTERM, the grace, SIGKILL until
+// nothing is left to wait for.
+func (s *supervisor) attend() Record {
+	var (
+		rec        Record
+		ended      bool             // the command
+		told       bool             // SIGTERM came, not looked at yet
+		terminated bool             // it came before the command had ended
+		ending     bool             // the tree was sent SIGTERM
+		grace      <-chan time.Time // since then
+		again      <-chan time.Time // next SIGKILL
+		pause      = killPause
+	)
+	for {
+		// Reaped first: a command that ended before the signal came ended by
+		// itself.
+		status, done, left := s.reap()
+		if done {
+			ended = true
+			rec = s.recordOf(status)
+		}
+		if ended && !left {
+			break
+		}
+		terminated = terminated || told && !ended
+		told = false
+		if (ended || terminated) && !ending {
+			ending, grace = true, time.After(s.KillGrace)
+			s.tree.signal(syscall.SIGTERM, ended)
+		}
+		select {
+		case <-s.children:
+		case <-s.term:
+			told = true
+		case <-grace:
+			grace, again = nil, time.After(0)
+		case <-again:
+			s.tree.signal(syscall.SIGKILL, ended)
+			again = time.After(pause)
+			pause = min(2*pause, killPauseMax)
+		}
+	}
+	if terminated {
+		rec.Cause = CauseTerminated
+	}
+	return rec
+}
+
+// reap collects what has ended. done says that the command is among it, left
+// that there is something of the tree still to wait for.
+func (s *supervisor) reap() (status syscall.WaitStatus, done, left bool) {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // ECHILD
+			return status, done, s.tree.lost()
+		case pid == 0:
+			return status, done, true
+		case pid == s.tree.command:
+			status, done = ws, true
+		}
+	}
+}
+
+// recordOf says how the command ended; its time is when that was seen.
+func (s *supervisor) recordOf(ws syscall.WaitStatus) Record {
+	rec := s.newRecord(CauseExited)
+	rec.Ended = stamp(s.Now())
+	if ws.Signaled() {
+		rec.Cause, rec.Signal, rec.CoreDumped = CauseSignaled, signalName(ws.Signal()), ws.CoreDump()
+		return rec
+	}
+	code := ws.ExitStatus()
+	rec.ExitCode = &code
+	return rec
+}

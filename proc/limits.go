@@ -1,0 +1,51 @@
+package proc
+
+import "time"
+
+// Every bound of the package stands here.
+const (
+	// maxProcFile bounds one reading from /proc. An environment may be large
+	// (a quarter of the stack limit, 2 MiB by default); what is cut off would
+	// hide a token.
+	maxProcFile = 8 << 20
+
+	// maxRecord bounds an exit record that is read back.
+	maxRecord = 64 << 10
+
+	// maxHeaderArgs is how many bytes of the command the header line shows.
+	maxHeaderArgs = 512
+
+	// maxErrorText bounds an error's text in a record and in a report.
+	maxErrorText = 1024
+
+	// maxLooks is how often a process is looked at again when two readings of
+	// one moment contradict each other (it was just ending).
+	maxLooks = 3
+
+	// maxScanRounds is how often /proc is listed again for processes that were
+	// forked while it was being read.
+	maxScanRounds = 5
+
+	// busyTries bounds the starts of a command that is still open for writing
+	// somewhere (ETXTBSY); the pause doubles from busyPause: 1.3 s in all.
+	busyTries = 8
+	busyPause = 10 * time.Millisecond
+
+	// killPause is the pause between two rounds of SIGKILL to a tree that has
+	// not ended, doubling to killPauseMax.
+	killPause    = 10 * time.Millisecond
+	killPauseMax = 500 * time.Millisecond
+
+	// walkRounds is how often one round looks again for what was forked while
+	// it signalled.
+	walkRounds = 8
+
+	// bookPause is the pause between two tries to book, doubling to
+	// bookPauseMax.
+	bookPause    = 50 * time.Millisecond
+	bookPauseMax = 2 * time.Second
+
+	// recordTries bounds the tries for a record when nobody will book the end:
+	// a board that was deleted must not keep supervisors alive.
+	recordTries = 10
+)

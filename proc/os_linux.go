@@ -1,0 +1,60 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownProgram names the file that we run, even after it was replaced on disk: a
+// supervisor must be of the version that starts it.
+func ownProgram() (string, error) { return "/proc/self/exe", nil }
+
+// anonymousFile returns a file without a name that holds text, at its start.
+func anonymousFile(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("kanlog-spec", unix.MFD_CLOEXEC)
+	if err != nil {
+		return unlinkedFile(text)
+	}
+	return filled(os.NewFile(uintptr(fd), "kanlog-spec"), text)
+}
+
+// closeOnExecFrom makes every descriptor from first up close-on-exec.
+func closeOnExecFrom(first int) {
+	if unix.CloseRange(uint(first), ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	// Before Linux 5.11.
+	names, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if fd, err := strconv.Atoi(filepath.Base(name)); err == nil && fd >= first {
+			syscall.CloseOnExec(fd)
+		}
+	}
+}
+
+// adoptOrphans makes us the parent of every descendant whose own parent ends.
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// unblockSignals clears the signal mask of the calling thread, which whatever
+// it forks inherits. Whoever started us may have left signals blocked.
+func unblockSignals() error {
+	var none unix.Sigset_t
+	return unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
+}
+
+// workerAttr: a process group of its own, and SIGKILL when the thread that
+// forks it ends, hence the main thread.
+func workerAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
+
+func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package proc
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func ownProgram() (string, error) { return os.Executable() }
+
+func anonymousFile(text []byte) (*os.File, error) { return unlinkedFile(text) }
+
+// closeOnExecFrom has no cheap form here; Go opens everything close-on-exec.
+func closeOnExecFrom(int) {}
+
+// adoptOrphans: no such thing here. What leaves the worker's process group is
+// lost to the supervisor.
+func adoptOrphans() error { return nil }
+
+func unblockSignals() error { return nil }
+
+func workerAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
+
+func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }

@@ -1,0 +1,61 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// stat is what is used of one line of /proc/PID/stat.
+type stat struct {
+	state   byte
+	parent  int
+	group   int
+	session int
+	threads int
+	start   string // clock ticks since boot; an opaque name, compared only for equality
+}
+
+// ended reports whether the line is that of a process of which nothing runs.
+// The leader of a process shows as a zombie while other threads go on: those
+// are counted in threads.
+func (s stat) ended() bool {
+	return (s.state == 'Z' || s.state == 'X' || s.state == 'x') && s.threads <= 1
+}
+
+var errHalfStat = errors.New("incomplete stat line")
+
+// parseStat reads a line of /proc/PID/stat. The name in it may hold blanks and
+// parentheses, so the fields count from the last ")". A cut line is an error:
+// a start tick that lost its last digit would be that of a stranger.
+func parseStat(line []byte) (stat, error) {
+	if !bytes.HasSuffix(line, []byte("\n")) {
+		return stat{}, errHalfStat
+	}
+	end := bytes.LastIndexByte(line, ')')
+	if end < 0 {
+		return stat{}, errHalfStat
+	}
+	f := bytes.Fields(line[end+1:])
+	const start = 19 // field 22, counted from field 3
+	if len(f) <= start || len(f[0]) != 1 {
+		return stat{}, errHalfStat
+	}
+	var s stat
+	s.state = f[0][0]
+	s.start = string(f[start])
+	for _, n := range []struct {
+		to *int
+		at int
+	}{{&s.parent, 1}, {&s.group, 2}, {&s.session, 3}, {&s.threads, 17}} {
+		v, err := strconv.Atoi(string(f[n.at]))
+		if err != nil {
+			return stat{}, errHalfStat
+		}
+		*n.to = v
+	}
+	if _, err := strconv.ParseUint(s.start, 10, 64); err != nil {
+		return stat{}, errHalfStat
+	}
+	return s, nil
+}

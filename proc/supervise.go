@@ -1,0 +1,193 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+)
+
+// ErrFenced is what a Board returns from Register when the run is not ours any
+// more (closed, or ended by request before it began).
+var ErrFenced = errors.New("fenced: the run is not open to this supervisor")
+
+// ErrGiveUp is what a Board returns from Book when no try can succeed: the
+// store refused, or is of a newer format. The exit record speaks then.
+var ErrGiveUp = errors.New("the end cannot be booked; the exit record speaks")
+
+// Board is where a supervisor registers and books. Both are called on the
+// supervisor's one goroutine, which does nothing else meanwhile: they must
+// bound their own waiting, and hold nothing open when they return.
+type Board interface {
+	// Register appends spawned under the run's fence. nil means that it is
+	// durable (also when the same identity had registered before). Anything
+	// else, ErrFenced or a failure, and the supervisor runs nothing.
+	Register(id Identity) error
+	// Book books the end. nil is booked, ErrGiveUp is final; after any other
+	// error it is called again.
+	Book(rec Record) error
+}
+
+// Supervision is one worker's run, as its supervisor needs it.
+type Supervision struct {
+	Task  string
+	Run   uint64
+	Token string
+	// Argv is the command. A name without a slash is looked up in the PATH of
+	// Env, a relative one from Workspace.
+	Argv []string
+	// Env is the worker's whole environment, with the run's token under
+	// [TokenVariable].
+	Env        []string
+	Workspace  string
+	OutputPath string
+	RecordPath string
+	// KillGrace is the time between SIGTERM and SIGKILL.
+	KillGrace time.Duration
+	Board     Board
+	// Report is the report pipe, or nil if nobody waits for one.
+	Report *os.File
+	// Now is the clock for what is recorded; nil is time.Now.
+	Now func() time.Time
+	// Hook is called at named points, for tests that end the process there:
+	// supervise.start, supervise.registered, supervise.ended,
+	// supervise.recorded. nil is none.
+	Hook func(point string)
+}
+
+// Supervise is the parent of one worker: it registers, runs the command, ends
+// what is left of its tree, writes the record and books the end. It returns 0
+// when the end was booked, 1 when the run was refused or the store would not
+// have the end.
+//
+// It takes the process over: signals, child-subreaper, every child. Call it
+// once, on the main goroutine locked to the main thread since init, because
+// the worker is killed when the thread that forked it ends. INT, HUP, PIPE and
+// the terminal's stop signals do nothing to it; TERM ends the worker.
+func Supervise(s Supervision) (exitCode int) {
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.Hook == nil {
+		s.Hook = func(string) {}
+	}
+	sv := &supervisor{Supervision: s}
+	sv.takeSignals()
+	closeOnExecFrom(ReportFD)
+	if s.Report != nil {
+		syscall.CloseOnExec(int(s.Report.Fd()))
+	}
+	return sv.run()
+}
+
+type supervisor struct {
+	Supervision
+	children chan os.Signal // SIGCHLD
+	term     chan os.Signal
+	lock     *runLock
+	tree     tree
+}
+
+// takeSignals catches and never ignores: what is caught is back at its default
+// in the worker, what is ignored would be ignored there too. Nobody reads the
+// channel of the unwanted; a full one drops.
+func (s *supervisor) takeSignals() {
+	unwanted := make(chan os.Signal, 1)
+	signal.Notify(unwanted, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	s.children = make(chan os.Signal, 1)
+	signal.Notify(s.children, syscall.SIGCHLD)
+	s.term = make(chan os.Signal, 1)
+	signal.Notify(s.term, syscall.SIGTERM)
+}
+
+func (s *supervisor) run() int {
+	if err := adoptOrphans(); err != nil {
+		return s.refuse(fmt.Errorf("child subreaper: %w", err))
+	}
+	// The lock comes before the registration: from then on a free lock is
+	// proof that nothing of the run is left.
+	lock, err := takeRunLock(s.OutputPath)
+	if err != nil {
+		return s.refuse(err)
+	}
+	s.lock = lock
+	s.Hook("supervise.start")
+	id := Self()
+	id.OutputInode, id.OutputPath, id.Token = lock.inode, s.OutputPath, s.Token
+	if err := s.Board.Register(id); err != nil {
+		return s.refuse(err)
+	}
+	s.report(Registered, "")
+	s.Hook("supervise.registered")
+	debug.FreeOSMemory()
+
+	rec := s.runCommand()
+	s.Hook("supervise.ended")
+	return s.book(rec)
+}
+
+// refuse says that nothing is run, to whoever waits and to whoever looks later.
+func (s *supervisor) refuse(why error) int {
+	text := plainText(why.Error(), maxErrorText)
+	rec := s.newRecord(CauseNeverStarted)
+	rec.Ended, rec.Error = stamp(s.Now()), text
+	// The report says that the record is there, if it can be.
+	if err := WriteRecord(s.RecordPath, rec); err != nil {
+		text += "; " + plainText(err.Error(), maxErrorText)
+	}
+	s.report(Refused, text)
+	return 1
+}
+
+func (s *supervisor) report(state ReportState, detail string) {
+	if s.Report == nil {
+		return
+	}
+	line := string(state)
+	if detail != "" {
+		line += " " + detail
+	}
+	// Who waited may be gone; the board knows all the same.
+	_, _ = s.Report.WriteString(line + "\n")
+	s.Report.Close()
+	s.Report = nil
+}
+
+func (s *supervisor) newRecord(cause string) Record {
+	return Record{Task: s.Task, Run: s.Run, Token: s.Token, Cause: cause}
+}
+
+// book writes the record, then books until that is done or cannot be. A record
+// that cannot be written (a full disk) does not keep the end from being booked;
+// it is tried again each time.
+func (s *supervisor) book(rec Record) int {
+	recorded := WriteRecord(s.RecordPath, rec) == nil
+	s.Hook("supervise.recorded")
+	pause := bookPause
+	for {
+		err := s.Board.Book(rec)
+		recorded = recorded || WriteRecord(s.RecordPath, rec) == nil
+		if err == nil {
+			return 0
+		}
+		if errors.Is(err, ErrGiveUp) {
+			break
+		}
+		s.wait(&pause)
+	}
+	for try := 1; !recorded && try < recordTries; try++ {
+		s.wait(&pause)
+		recorded = WriteRecord(s.RecordPath, rec) == nil
+	}
+	return 1
+}
+
+// wait pauses and doubles the pause.
+func (s *supervisor) wait(pause *time.Duration) {
+	time.Sleep(*pause)
+	*pause = min(2**pause, bookPauseMax)
+}

@@ -1,0 +1,363 @@
+package projection
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+// Draft is a card to be created.
+type Draft struct {
+	// ID is 16 random bytes; the card's id is made from them, so that the core
+	// draws no random numbers.
+	ID            [16]byte
+	Title         string
+	Body          string
+	Assignee      string
+	Priority      int64
+	Tenant        string
+	Tags          []string
+	Parents       []string // ids or unique prefixes
+	Key           string
+	MaxRuntime    time.Duration // 0 for none
+	MaxRetries    int64         // 0 for the settings'
+	WorkspaceKind string
+	WorkspacePath string
+	Branch        string
+	NotBefore     eventlog.Time
+	Triage        bool
+	Blocked       bool
+	BlockReason   string
+}
+
+// check refuses what is wrong whatever the board holds.
+func (d *Draft) check() error {
+	if strings.TrimSpace(d.Title) == "" {
+		return invalid("the title is blank")
+	}
+	if d.Blocked && strings.TrimSpace(d.BlockReason) == "" {
+		return invalid("--blocked needs a reason")
+	}
+	if d.Triage && d.Blocked {
+		return invalid("--triage and --blocked exclude each other")
+	}
+	if d.Priority > MaxPriority || d.Priority < -MaxPriority {
+		return invalid("priority %d is out of range (%d to %d)", d.Priority, -MaxPriority, MaxPriority)
+	}
+	if d.MaxRetries < 0 || d.MaxRetries > MaxRetries {
+		return invalid("max retries %d is out of range (1 to %d)", d.MaxRetries, MaxRetries)
+	}
+	if d.MaxRuntime < 0 || d.MaxRuntime > MaxDuration {
+		return invalid("max runtime %s is out of range", d.MaxRuntime)
+	}
+	if d.MaxRuntime > 0 && d.MaxRuntime < time.Second {
+		return invalid("max runtime %s is shorter than a second", d.MaxRuntime)
+	}
+	if len(d.Tags) > MaxTags {
+		return invalid("%d tags; at most %d are kept", len(d.Tags), MaxTags)
+	}
+	if len(d.Parents) > MaxParents {
+		return invalid("%d parents; at most %d are kept", len(d.Parents), MaxParents)
+	}
+	for _, tag := range d.Tags {
+		if tag == "" {
+			return invalid("a tag is empty")
+		}
+		if err := checkName("a tag", tag); err != nil {
+			return err
+		}
+	}
+	switch d.WorkspaceKind {
+	case Scratch:
+		if d.WorkspacePath != "" {
+			return invalid("a scratch workspace takes no path")
+		}
+	case Dir:
+		if !filepath.IsAbs(d.WorkspacePath) {
+			return invalid("workspace dir:%s is not an absolute path", d.WorkspacePath)
+		}
+	case Worktree:
+		if !filepath.IsAbs(d.WorkspacePath) {
+			return invalid("workspace worktree:%s does not name the repository by an absolute path", d.WorkspacePath)
+		}
+	default:
+		return invalid("workspace %q is none of scratch, dir:/ABS, worktree:/ABS", d.WorkspaceKind)
+	}
+	if d.Branch != "" && d.WorkspaceKind != Worktree {
+		return invalid("--branch needs --workspace worktree:/ABS")
+	}
+	for _, err := range []error{
+		checkLine("the title", d.Title, MaxTitle),
+		checkText("the body", d.Body, MaxBody),
+		checkName("the assignee", d.Assignee),
+		checkName("the tenant", d.Tenant),
+		checkName("the branch", d.Branch),
+		checkLine("the key", d.Key, MaxKey),
+		checkLine("the workspace path", d.WorkspacePath, MaxPath),
+		checkLine("the block reason", d.BlockReason, MaxReason),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newID is t_ and the first eight hex digits of SHA-256(random, n) for the
+// first n that is free.
+func newID(v View, random [16]byte) string {
+	for n := uint64(0); ; n++ {
+		h := sha256.Sum256(binary.BigEndian.AppendUint64(random[:], n))
+		id := "t_" + hex.EncodeToString(h[:4])
+		if v.r.Get(tabTasks, []byte(id)) == nil {
+			return id
+		}
+	}
+}
+
+// Create puts a card on the board. With a key that was used before it returns
+// the card that was made then, provided the request is the same.
+func Create(d Draft, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if err := d.check(); err != nil {
+			return Decision{}, err
+		}
+		if stop, err := fenceAside(v, "create", w); err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		parents := make([]string, 0, len(d.Parents))
+		open := false
+		tenant := d.Tenant
+		for _, p := range d.Parents {
+			id, err := v.Resolve(p)
+			if err != nil {
+				return Decision{}, err
+			}
+			for _, q := range parents {
+				if q == id {
+					return Decision{}, invalid("parent %s is named twice", id)
+				}
+			}
+			t, err := v.MustTask(id)
+			if err != nil {
+				return Decision{}, err
+			}
+			open = open || t.Status != Done && t.Status != Archived
+			if tenant == "" {
+				tenant = t.Tenant
+			}
+			parents = append(parents, id)
+		}
+		status := Ready
+		switch {
+		case d.Blocked:
+			status = Blocked
+		case d.Triage:
+			status = Triage
+		case open:
+			status = Todo
+		case now < d.NotBefore:
+			status = Scheduled
+		}
+		c := &eventlog.Created{
+			Title: d.Title, Body: d.Body, Assignee: d.Assignee, Status: status, Priority: d.Priority,
+			Tenant: tenant, Tags: d.Tags, Parents: parents, Key: d.Key,
+			MaxRuntimeSeconds: int64(d.MaxRuntime / time.Second), MaxRetries: d.MaxRetries,
+			WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
+			NotBefore: d.NotBefore, BlockReason: d.BlockReason,
+		}
+		if d.Key != "" {
+			if id := v.byKey(d.Key); id != "" {
+				return sameRequest(v, id, c)
+			}
+		}
+		id := newID(v, d.ID)
+		return decided(id, event(id, 0, c)), nil
+	}
+}
+
+// sameRequest accepts a repeated create: what was asked for then and now must
+// agree, whatever has become of the card since.
+func sameRequest(v View, id string, c *eventlog.Created) (Decision, error) {
+	t, err := v.MustTask(id)
+	if err != nil {
+		return Decision{}, err
+	}
+	if t.Title != c.Title || v.Body(id) != c.Body {
+		return Decision{}, refuse(ErrState, id, "the key %q was used for this card, with another title or body", c.Key)
+	}
+	return already(id, fmt.Sprintf("the key %q was used before", c.Key)), nil
+}
+
+// AddComment leaves a note on a card.
+func AddComment(id, author, text string, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if strings.TrimSpace(text) == "" {
+			return Decision{}, invalid("the comment is blank")
+		}
+		if err := checkText("the comment", text, MaxComment); err != nil {
+			return Decision{}, err
+		}
+		if _, err := v.MustTask(id); err != nil {
+			return Decision{}, err
+		}
+		own := Writer{Card: w.Card, Run: w.Run}
+		if w.InWorker() && w.Card != id {
+			if stop, err := fenceAside(v, "comment", w); err != nil || stop.Refused != nil {
+				return stop, err
+			}
+			own = Writer{}
+		}
+		if _, _, stop, err := fence(v, "comment", id, own); err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		return decided(id, event(id, own.Run, &eventlog.Commented{Author: author, Text: text})), nil
+	}
+}
+
+// Assign gives a card to another assignee, "" for none. A card parked by a
+// plain gave_up is freed by a new assignee, whose budget is fresh.
+func Assign(id, assignee string, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if err := checkName("the assignee", assignee); err != nil {
+			return Decision{}, err
+		}
+		t, open, stop, err := fence(v, "assign", id, w)
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		if open != nil {
+			return Decision{}, refuse(ErrState, id, "running (run %d); reclaim it before you assign it to somebody else", open.ID)
+		}
+		if t.Status == Archived {
+			return Decision{}, refuse(ErrState, id, "archived")
+		}
+		if t.Assignee == assignee {
+			return already(id, "already assigned so"), nil
+		}
+		events := []eventlog.Event{event(id, 0, &eventlog.Assigned{Assignee: assignee, From: t.Assignee})}
+		if t.Status == Blocked && t.ParkedLimit > 0 {
+			to, err := statusWithout(v, t, now, "")
+			if err != nil {
+				return Decision{}, err
+			}
+			events = append(events, event(id, 0, &eventlog.Promoted{To: to, Reason: "reassigned"}))
+		}
+		return decided(id, events...), nil
+	}
+}
+
+// Block parks a card until somebody unblocks it. With an open run it is that
+// run's answer.
+func Block(id, reason, kind string, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if strings.TrimSpace(reason) == "" {
+			return Decision{}, invalid("block needs a reason")
+		}
+		if err := checkText("the reason", reason, MaxReason); err != nil {
+			return Decision{}, err
+		}
+		if kind == "" {
+			kind = NeedsInput
+		}
+		if !member(BlockKinds, kind) {
+			return Decision{}, invalid("block kind %q is none of %s", kind, strings.Join(BlockKinds, ", "))
+		}
+		t, open, stop, err := answer(v, "block", id, w)
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		d := &eventlog.Blocked{Reason: reason, BlockKind: kind}
+		if open != nil {
+			return decided(id, event(id, open.ID, d)), nil
+		}
+		switch t.Status {
+		case Blocked, Done, Archived:
+			return Decision{}, refuse(ErrState, id, "%s; only an open card can be blocked", t.Status)
+		}
+		return decided(id, event(id, 0, d)), nil
+	}
+}
+
+// Unblock lets a blocked card go on, with fresh budgets.
+func Unblock(id string, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		t, _, stop, err := fence(v, "unblock", id, w)
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		if t.Status != Blocked {
+			return Decision{}, refuse(ErrState, id, "not blocked but %s", t.Status)
+		}
+		to, err := statusWithout(v, t, now, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		return decided(id, event(id, 0, &eventlog.Unblocked{To: to})), nil
+	}
+}
+
+// PromoteDue lets a scheduled card go on once its time has come.
+func PromoteDue(id string) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		t, err := v.MustTask(id)
+		if err != nil || t.Status != Scheduled || now < t.NotBefore {
+			return Decision{}, err
+		}
+		to, err := statusWithout(v, t, now, "")
+		if err != nil || to == Scheduled {
+			return Decision{}, err
+		}
+		return decided(id, event(id, 0, &eventlog.Promoted{To: to, Reason: "due"})), nil
+	}
+}
+
+// PromoteParked frees a card that a plain gave_up holds under a limit that has
+// been raised since.
+func PromoteParked(id string, l Limits) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		t, err := v.MustTask(id)
+		if err != nil || t.Status != Blocked || t.ParkedLimit == 0 {
+			return Decision{}, err
+		}
+		c, err := v.CountsOf(t)
+		if err != nil {
+			return Decision{}, err
+		}
+		if limit, _ := l.failureLimit(t); c.Failures >= limit {
+			return Decision{}, nil
+		}
+		to, err := statusWithout(v, t, now, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		return decided(id, event(id, 0, &eventlog.Promoted{To: to, Reason: "limit_raised"})), nil
+	}
+}
+
+func member(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// checkMetadata refuses what is not one JSON value.
+func checkMetadata(b []byte) error {
+	if len(b) > MaxMetadata {
+		return invalid("the metadata has %d bytes; at most %d are kept", len(b), MaxMetadata)
+	}
+	if len(b) > 0 && !json.Valid(b) {
+		return invalid("the metadata is not JSON")
+	}
+	return nil
+}

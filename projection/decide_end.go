@@ -1,0 +1,256 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+
+	"kanlog/eventlog"
+)
+
+// ExitRecord is what a supervisor wrote about how its command ended.
+type ExitRecord struct {
+	Cause    string // one of the Cause words
+	ExitCode *int64
+	Signal   string
+	Error    string
+}
+
+// Ending is what is known about a run of which nothing is left.
+type Ending struct {
+	Run uint64
+	// Record is the run's exit record, nil if there is none.
+	Record *ExitRecord
+	// OtherBoot: it was another boot, or a PID namespace that is gone.
+	OtherBoot bool
+	// Unproven: it cannot be looked at from here and its lease ran out.
+	Unproven bool
+	// Evidence says in words how the absence is known.
+	Evidence string
+}
+
+// BookEnd books how a run ended. It is the only way in which a run that had a
+// worker is closed other than by an answer or by force, and whoever notices
+// the end calls it: the supervisor, the tick that started it, a later tick.
+// Booking twice changes nothing.
+func BookEnd(e Ending, l Limits) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		r, err := v.Run(e.Run)
+		if err != nil {
+			return Decision{}, err
+		}
+		if r == nil {
+			return Decision{}, &refusal{ErrNotFound, fmt.Sprintf("no such run: %d", e.Run)}
+		}
+		t, err := v.MustTask(r.Task)
+		if err != nil {
+			return Decision{}, err
+		}
+		if !r.HasWorker {
+			if r.Open() {
+				return Decision{}, refuse(ErrState, t.ID, "run %d has no worker whose end could be booked", r.ID)
+			}
+			return already(t.ID, "booked before"), nil
+		}
+		if !r.Open() {
+			return decided(t.ID, event(t.ID, r.ID, closedEnd(r, e))), nil
+		}
+		end := eventlog.End{Evidence: cut(e.Evidence, MaxError)}
+		if e.Record != nil {
+			end.ExitCode, end.Signal = e.Record.ExitCode, e.Record.Signal
+		}
+		if r.EndRequestedAt != 0 && r.EndReason != EndOrphaned {
+			return requested(v, t, r, end, l, now)
+		}
+		return l.book(v, t, r, e, end, now)
+	}
+}
+
+// closedEnd is the end of a process whose run was closed before by an answer.
+func closedEnd(r *Run, e Ending) eventlog.Payload {
+	var code *int64
+	signal := ""
+	if e.Record != nil {
+		code, signal = e.Record.ExitCode, e.Record.Signal
+	}
+	evidence := cut(e.Evidence, MaxError)
+	if r.EndRequestedAt != 0 {
+		return &eventlog.TerminalWorkerReaped{ExitCode: code, Signal: signal, Evidence: evidence}
+	}
+	return &eventlog.Exited{ExitCode: code, Signal: signal, Evidence: evidence}
+}
+
+// requested is the outcome that was decided when the end was requested.
+func requested(v View, t *Task, r *Run, end eventlog.End, l Limits, now eventlog.Time) (Decision, error) {
+	to, err := statusWithout(v, t, now, "")
+	if err != nil {
+		return Decision{}, err
+	}
+	end.To = to
+	switch r.EndReason {
+	case EndMaxRuntime:
+		c, err := countsWith(v, t, r, Run{Outcome: OutTimedOut, Counted: true})
+		if err != nil {
+			return Decision{}, err
+		}
+		end.Error = "exceeded its time: " + r.EndDetail
+		end.RetryAt = l.retryAt(now, c.Failures, r.ID)
+		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.TimedOut{End: end, LimitSeconds: r.MaxRuntimeSeconds})), nil
+	case EndHeartbeatStale:
+		end.Error = "its heartbeats stopped: " + r.EndDetail
+		return decided(t.ID, event(t.ID, r.ID, &eventlog.Stale{End: end})), nil
+	}
+	return decided(t.ID, event(t.ID, r.ID, &eventlog.Reclaimed{
+		Reason: r.EndReason + colon(r.EndDetail), To: to, Evidence: end.Evidence, ExitCode: end.ExitCode, Signal: end.Signal,
+	})), nil
+}
+
+// book is the one classifier of ends that nobody asked for.
+func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now eventlog.Time) (Decision, error) {
+	to, err := statusWithout(v, t, now, "")
+	if err != nil {
+		return Decision{}, err
+	}
+	end.To = to
+	counts := func(as Run) (Counts, error) { return countsWith(v, t, r, as) }
+	rec := e.Record
+	interrupted := func(reason string) (Decision, error) {
+		d := eventlog.Reclaimed{Reason: reason, To: to, Interrupted: true, Unproven: e.Unproven, Evidence: end.Evidence, ExitCode: end.ExitCode, Signal: end.Signal}
+		return l.interrupted(v, t, r, d)
+	}
+	switch {
+	case rec != nil && rec.Cause == CauseTerminated:
+		return interrupted("interrupted: the supervisor was told to stop")
+	case rec != nil && (rec.Cause == CauseStartFailed || rec.Cause == CauseNeverStarted):
+		end.Error = cut(or(rec.Error, "the command never started"), MaxError)
+		return l.spawnFailed(v, t, r, end, false, now)
+	case rec == nil && e.Unproven:
+		return interrupted("interrupted: on another machine or in another PID namespace, and its lease ran out")
+	case rec == nil && e.OtherBoot:
+		return interrupted("interrupted: " + or(e.Evidence, "another boot"))
+	case rec == nil:
+		end.Error = "ended without a trace: " + or(e.Evidence, "nothing of the run is left")
+	case rec.Signal != "":
+		end.Error = "ended by signal " + rec.Signal
+	case rec.ExitCode == nil:
+		end.Error = "ended, but its exit record holds neither a code nor a signal"
+	default:
+		end.Error = fmt.Sprintf("exited with %d", *rec.ExitCode)
+	}
+	code := int64(-1)
+	if rec != nil && rec.ExitCode != nil && rec.Signal == "" {
+		code = *rec.ExitCode
+	}
+	switch {
+	case code == 0 && r.OnCleanExit == CleanComplete:
+		return completed(v, t, r.ID, &eventlog.Completed{By: byCleanExit, ExitCode: end.ExitCode}, now)
+	case code == 0 && r.OnCleanExit == CleanReview:
+		return decided(t.ID, event(t.ID, r.ID, &eventlog.ReviewRequested{By: byCleanExit, ExitCode: end.ExitCode})), nil
+	case code == 0:
+		end.Error = "exited with 0 without an answer (complete, block, fail or defer)"
+		c, err := counts(Run{Outcome: OutCrashed, Violation: true})
+		if err != nil {
+			return Decision{}, err
+		}
+		end.RetryAt = l.retryAt(now, c.Violations, r.ID)
+		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.ProtocolViolation{End: end})), nil
+	case code == ExitTryLater:
+		end.Error = "exited with 75: try later"
+		c, err := counts(Run{Outcome: OutRateLimited})
+		if err != nil {
+			return Decision{}, err
+		}
+		if l.RateLimitCooldown > 0 {
+			end.RetryAt = now.Add(l.RateLimitCooldown)
+		}
+		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.RateLimited{End: end})), nil
+	}
+	c, err := counts(Run{Outcome: OutCrashed, Counted: true})
+	if err != nil {
+		return Decision{}, err
+	}
+	if code == ExitFinal {
+		end.Error = "exited with 78: it can never work"
+		return decided(t.ID, event(t.ID, r.ID, &eventlog.Crashed{End: end, Final: true}),
+			event(t.ID, r.ID, &eventlog.GaveUp{Budget: "final", Failures: c.Failures, Limit: 1, LimitSource: "built-in", Sticky: true, Reason: end.Error})), nil
+	}
+	end.RetryAt = l.retryAt(now, c.Failures, r.ID)
+	return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.Crashed{End: end})), nil
+}
+
+func (l Limits) interrupted(v View, t *Task, r *Run, d eventlog.Reclaimed) (Decision, error) {
+	c, err := countsWith(v, t, r, Run{Outcome: OutReclaimed, Interrupted: true})
+	if err != nil {
+		return Decision{}, err
+	}
+	return l.withGaveUp(t, c, d.Reason, event(t.ID, r.ID, &d)), nil
+}
+
+func (l Limits) spawnFailed(v View, t *Task, r *Run, end eventlog.End, infrastructure bool, now eventlog.Time) (Decision, error) {
+	c, err := countsWith(v, t, r, Run{Outcome: OutSpawnFailed, Counted: !infrastructure})
+	if err != nil {
+		return Decision{}, err
+	}
+	end.RetryAt = l.retryAt(now, max(1, c.Failures), r.ID)
+	return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.SpawnFailed{End: end, Infrastructure: infrastructure})), nil
+}
+
+// CutOff is what is known of a dispatched claim whose supervisor never
+// registered.
+type CutOff struct {
+	Run uint64
+	// Interrupted: the claimer is proven gone. Otherwise the supervisor could
+	// not be started or did not report in time, which counts.
+	Interrupted bool
+	// Infrastructure: the host refused; not counted.
+	Infrastructure bool
+	Error          string
+	Evidence       string
+}
+
+// BookCutOff closes a claim that has no worker. It needs no proof that no
+// supervisor will come: one that does is refused by the fence.
+func BookCutOff(c CutOff, l Limits) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		r, err := v.Run(c.Run)
+		if err != nil || r == nil || !r.Open() || r.HasWorker || r.Origin == OriginManual {
+			return Decision{}, err
+		}
+		t, err := v.MustTask(r.Task)
+		if err != nil {
+			return Decision{}, err
+		}
+		to, err := statusWithout(v, t, now, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		if c.Interrupted {
+			return l.interrupted(v, t, r, eventlog.Reclaimed{
+				Reason: "interrupted: the dispatcher went away between claim and start", To: to, Interrupted: true, Evidence: cut(c.Evidence, MaxError),
+			})
+		}
+		end := eventlog.End{Error: cut(strings.TrimSpace(c.Error), MaxError), Evidence: cut(c.Evidence, MaxError), To: to}
+		return l.spawnFailed(v, t, r, end, c.Infrastructure, now)
+	}
+}
+
+// ExpireManual ends a manual claim whose lease ran out. The card is held, not
+// started: somebody may still be working on it.
+func ExpireManual(run uint64) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		r, err := v.Run(run)
+		if err != nil || r == nil || !r.Open() || r.HasWorker || r.Origin != OriginManual || !r.LeaseOver(now) {
+			return Decision{}, err
+		}
+		reason := fmt.Sprintf("the manual claim%s (run %d) ran out; kanlog unblock lets the card go on", by(r), r.ID)
+		return decided(r.Task,
+			event(r.Task, run, &eventlog.Reclaimed{Reason: "manual claim ran out", To: Blocked, Evidence: "lease of " + r.Lease().String() + " ran out"}),
+			event(r.Task, 0, &eventlog.Blocked{Reason: reason, BlockKind: NeedsInput})), nil
+	}
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,268 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+// Caps bound how many runs may be active at once; 0 means no bound. A closed
+// run whose process lives on counts like an open one.
+type Caps struct {
+	Board   int
+	Profile int // for the assignee of the card in question
+}
+
+// ClaimFor is what a claimer knows.
+type ClaimFor struct {
+	Task        string
+	Origin      string
+	Holder      string // the name a manual claimer gave
+	Claimer     eventlog.Process
+	TTL         time.Duration // the worker's lease, or the manual claim's
+	LaunchGrace time.Duration // a dispatched claim must register within it
+	OnCleanExit string
+	MaxRuntime  time.Duration // the profile's cap, 0 for none; the card's own wins
+	Assignee    string        // a dispatched claim is void if the card has another by now
+	Caps        Caps
+}
+
+// Claim opens a run: exclusive ownership of a card. It refuses while anything
+// of an earlier run may be alive (I2).
+func Claim(c ClaimFor, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if err := checkName("the name", c.Holder); err != nil {
+			return Decision{}, err
+		}
+		if c.TTL < time.Second || c.TTL > MaxDuration {
+			return Decision{}, invalid("a claim of %s is out of range (1s or more)", c.TTL)
+		}
+		t, open, stop, err := fence(v, "claim", c.Task, w)
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		if open != nil {
+			return Decision{}, refuse(ErrState, t.ID, "already claimed%s, run %d", by(open), open.ID)
+		}
+		if t.Worker != 0 {
+			return Decision{}, refuse(ErrState, t.ID, "the process of run %d has not ended", t.Worker)
+		}
+		if t.Status != Ready {
+			return Decision{}, refuse(ErrState, t.ID, "cannot be claimed: %s%s", t.Status, colon(t.BlockReason))
+		}
+		waits, err := v.openParents(t.ID, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		if len(waits) > 0 {
+			return Decision{}, refuse(ErrState, t.ID, "cannot be claimed: waits for %s (%s)", waits[0].ID, waits[0].Status)
+		}
+		d := &eventlog.Claimed{
+			Origin: c.Origin, Lane: LaneReady, Assignee: t.Assignee, Holder: c.Holder,
+			Deadline: now.Add(c.TTL), TTLSeconds: int64(c.TTL / time.Second), Claimer: c.Claimer,
+			OnCleanExit: c.OnCleanExit, MaxRuntimeSeconds: int64(c.MaxRuntime / time.Second),
+		}
+		if t.MaxRuntimeSeconds > 0 {
+			d.MaxRuntimeSeconds = t.MaxRuntimeSeconds
+		}
+		if c.Origin == OriginDispatch {
+			if t.Assignee != c.Assignee {
+				return Decision{}, refuse(ErrState, t.ID, "assigned to %q by now", t.Assignee)
+			}
+			if t.heldAt(now) {
+				return Decision{}, refuse(ErrState, t.ID, "held until %s (%s)", t.HoldUntil, t.HoldReason)
+			}
+			if err := c.Caps.check(v, t); err != nil {
+				return Decision{}, err
+			}
+			d.Deadline = now.Add(c.LaunchGrace)
+		}
+		return decided(t.ID, event(t.ID, 0, d)), nil
+	}
+}
+
+func (c Caps) check(v View, t *Task) error {
+	active, err := v.Active()
+	if err != nil {
+		return err
+	}
+	mine := 0
+	for _, r := range active {
+		if r.Assignee == t.Assignee {
+			mine++
+		}
+	}
+	if c.Board > 0 && len(active) >= c.Board {
+		return refuse(ErrState, t.ID, "the board's cap is reached (%d of %d)", len(active), c.Board)
+	}
+	if c.Profile > 0 && mine >= c.Profile {
+		return refuse(ErrState, t.ID, "the cap of %s is reached (%d of %d)", t.Assignee, mine, c.Profile)
+	}
+	return nil
+}
+
+func by(r *Run) string {
+	switch {
+	case r.Holder != "":
+		return " by " + r.Holder
+	case r.Origin == OriginDispatch:
+		return " by the dispatcher"
+	}
+	return ""
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// Registration is a supervisor's report of itself.
+type Registration struct {
+	Task        string
+	Run         uint64
+	Worker      eventlog.Process
+	OutputInode string
+	Token       string
+	Workspace   string
+}
+
+// Register puts a supervisor's identity on record. Only after it succeeded may
+// the command start (I3). The same identity again is success.
+func Register(g Registration) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		_, open, stop, err := fence(v, "register", g.Task, Writer{Card: g.Task, Run: g.Run})
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		if open.HasWorker {
+			if open.PID == g.Worker.PID && open.Fingerprint == g.Worker.Fingerprint && open.Token == g.Token {
+				return already(g.Task, "registered before"), nil
+			}
+			return Decision{}, refuse(ErrFenced, g.Task, "run %d has another supervisor, pid %d", g.Run, open.PID)
+		}
+		if open.Origin != OriginDispatch {
+			return Decision{}, refuse(ErrFenced, g.Task, "run %d is a manual claim and takes no supervisor", g.Run)
+		}
+		if open.EndRequestedAt != 0 {
+			return Decision{}, refuse(ErrFenced, g.Task, "run %d was asked to end (%s)", g.Run, open.EndReason)
+		}
+		return decided(g.Task, event(g.Task, g.Run, &eventlog.Spawned{
+			PID: g.Worker.PID, Fingerprint: g.Worker.Fingerprint, Machine: g.Worker.Machine, PIDNS: g.Worker.PIDNS,
+			OutputInode: g.OutputInode, Token: g.Token, Workspace: g.Workspace, ClaimExpires: now.Add(open.Lease()),
+		})), nil
+	}
+}
+
+// Extend moves the lease of a worker that was proven alive; a lease that runs
+// out proves nothing by itself.
+func Extend(run uint64) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		r, err := v.Run(run)
+		if err != nil || r == nil || !r.Open() || !r.HasWorker || r.EndRequestedAt != 0 || !r.LeaseOver(now) {
+			return Decision{}, err
+		}
+		return decided(r.Task, event(r.Task, run, &eventlog.ClaimExtended{
+			WorkerPID: r.PID, ClaimExpiresWas: r.ClaimExpires, ClaimExpiresNow: now.Add(r.Lease()), Reason: "pid_alive",
+		})), nil
+	}
+}
+
+// LeaseOver tells whether the lease has run out by now. A lease that lies
+// further in the future than it can last was written by another clock and
+// counts as run out: harmless, since no lease alone releases a worker.
+func (r *Run) LeaseOver(now eventlog.Time) bool {
+	return now >= r.ClaimExpires || r.ClaimExpires > now.Add(r.Lease())
+}
+
+// RequestEnd records the decision to end a run's processes, before anybody
+// signals them. It is written once; a run that is gone by now needs none.
+func RequestEnd(run uint64, reason, detail, evidence string) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		r, err := v.Run(run)
+		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt != 0 {
+			return Decision{}, err
+		}
+		to := ""
+		if r.Open() && reason != EndOrphaned {
+			t, err := v.MustTask(r.Task)
+			if err != nil {
+				return Decision{}, err
+			}
+			if to, err = statusWithout(v, t, now, ""); err != nil {
+				return Decision{}, err
+			}
+		}
+		return decided(r.Task, event(r.Task, run, &eventlog.TerminationRequested{
+			Reason: reason, Detail: cut(detail, MaxReason), To: to, Evidence: cut(evidence, MaxError),
+		})), nil
+	}
+}
+
+// DeferEnd records that a requested end waits, once for each reason.
+func DeferEnd(run uint64, reason, evidence string) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		reason := cut(reason, MaxError)
+		r, err := v.Run(run)
+		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt == 0 || r.DeferredReason == reason {
+			return Decision{}, err
+		}
+		return decided(r.Task, event(r.Task, run, &eventlog.ReclaimDeferred{Reason: reason, Evidence: evidence})), nil
+	}
+}
+
+// Reclaim takes a card back from its run. Without a worker it closes the run
+// at once: a supervisor that comes late is refused by the fence. With one it
+// asks for its end. With force it releases the claim without proof.
+func Reclaim(id, reason, evidence string, force bool, w Writer) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		if strings.TrimSpace(reason) == "" {
+			return Decision{}, invalid("reclaim needs --reason")
+		}
+		if err := checkText("the reason", reason, MaxReason); err != nil {
+			return Decision{}, err
+		}
+		t, open, stop, err := fence(v, "reclaim", id, w)
+		if err != nil || stop.Refused != nil {
+			return stop, err
+		}
+		if w.InWorker() {
+			return Decision{}, refuse(ErrState, id, "a worker does not reclaim its own run; use fail, defer or block")
+		}
+		to, err := statusWithout(v, t, now, "")
+		if err != nil {
+			return Decision{}, err
+		}
+		r := open
+		if r == nil && t.Worker != 0 {
+			if r, err = v.runOf(t.Worker); err != nil {
+				return Decision{}, err
+			}
+		}
+		switch {
+		case r == nil:
+			return Decision{}, refuse(ErrState, id, "not running but %s; there is nothing to reclaim", t.Status)
+		case open != nil && !open.HasWorker:
+			return decided(id, event(id, r.ID, &eventlog.Reclaimed{Reason: reason, To: to, Evidence: "no worker registered"})), nil
+		case force && open != nil:
+			return decided(id, event(id, r.ID, &eventlog.Reclaimed{
+				Reason: reason, To: to, Forced: true, Warning: stillAlive, Evidence: cut(evidence, MaxError),
+			})), nil
+		case force:
+			return decided(id, event(id, r.ID, &eventlog.Exited{Evidence: cut("forced by an operator ("+reason+"): "+stillAlive+"; "+evidence, MaxError)})), nil
+		case r.EndRequestedAt != 0:
+			return already(id, fmt.Sprintf("run %d was asked to end before (%s)", r.ID, r.EndReason)), nil
+		}
+		if open == nil {
+			to = ""
+		}
+		return decided(id, event(id, r.ID, &eventlog.TerminationRequested{
+			Reason: EndReclaim, Detail: reason, To: to, Evidence: cut(evidence, MaxError),
+		})), nil
+	}
+}
+
+const stillAlive = "a process may still be alive"

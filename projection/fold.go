@@ -1,0 +1,374 @@
+package projection
+
+import (
+	"kanlog/eventlog"
+)
+
+// Fold changes the tables by what one commit says. It is the only place that
+// writes them. It never fails on a log that deciders wrote; ErrInconsistent
+// means that somebody else wrote it, or that the tables are not those of the
+// commits before.
+func Fold(w Tables, c eventlog.Commit) error {
+	f := folder{View: View{w}, w: w, c: c}
+	seen := map[string]bool{}
+	for i, e := range c.Events {
+		f.seq = c.Seq + uint64(i)
+		if err := f.event(e); err != nil {
+			return err
+		}
+		if f.err != nil {
+			return f.err
+		}
+		if e.Task != "" && !seen[e.Task] {
+			seen[e.Task] = true
+			w.Put(tabTaskLog, cat(under(e.Task), num(c.Number)), nil)
+		}
+	}
+	return nil
+}
+
+type folder struct {
+	View
+	w   Tables
+	c   eventlog.Commit
+	seq uint64
+	err error
+}
+
+// event is the one switch over kinds.
+func (f *folder) event(e eventlog.Event) error {
+	switch d := e.Data.(type) {
+	case *eventlog.Created:
+		return f.created(e.Task, d)
+	case *eventlog.Commented:
+		f.w.Put(tabComments, cat(under(e.Task), num(f.seq)),
+			encodeRow(&Comment{Seq: f.seq, Task: e.Task, Author: d.Author, Text: d.Text, At: f.c.At}))
+		return nil
+	case *eventlog.Fenced:
+		f.w.Put(tabFenced, cat(under(e.Task), num(d.Presented)), nil)
+		return nil
+
+	case *eventlog.Claimed:
+		return f.claimed(e.Task, d)
+	case *eventlog.Spawned:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.HasWorker, r.SpawnedAt = true, f.c.At
+			r.PID, r.Fingerprint, r.Machine, r.PIDNS = d.PID, d.Fingerprint, d.Machine, d.PIDNS
+			r.OutputInode, r.Token, r.Workspace = d.OutputInode, d.Token, d.Workspace
+			r.ClaimExpires = d.ClaimExpires
+			t.Worker = r.ID
+			if d.Workspace != "" {
+				t.WorkspacePath = d.Workspace
+			}
+			return nil
+		})
+	case *eventlog.Heartbeat:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.LastHeartbeat, r.ClaimExpires = f.c.At, d.ClaimExpires
+			if d.Note != "" {
+				r.LastNote = d.Note
+			}
+			return nil
+		})
+	case *eventlog.ClaimExtended:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.ClaimExpires = d.ClaimExpiresNow
+			return nil
+		})
+	case *eventlog.TerminationRequested:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.EndRequestedAt, r.EndReason, r.EndDetail, r.EndTo = f.c.At, d.Reason, d.Detail, d.To
+			return nil
+		})
+	case *eventlog.ReclaimDeferred:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.DeferredReason = d.Reason
+			return nil
+		})
+
+	case *eventlog.Reclaimed:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.Error, r.Interrupted = d.Reason, d.Interrupted
+			r.ExitCode, r.Signal = d.ExitCode, d.Signal
+			f.end(t, r, OutReclaimed, d.To)
+			f.gone(t, r)
+			if !d.Interrupted {
+				t.FreshFrom = f.seq
+			}
+			return nil
+		})
+	case *eventlog.Crashed:
+		return f.ended(e, OutCrashed, d.End, func(r *Run) { r.Counted = true })
+	case *eventlog.ProtocolViolation:
+		return f.ended(e, OutCrashed, d.End, func(r *Run) { r.Violation = true })
+	case *eventlog.RateLimited:
+		return f.ended(e, OutRateLimited, d.End, nil)
+	case *eventlog.TimedOut:
+		return f.ended(e, OutTimedOut, d.End, func(r *Run) { r.Counted = true })
+	case *eventlog.Stale:
+		return f.ended(e, OutStale, d.End, nil)
+	case *eventlog.SpawnFailed:
+		return f.ended(e, OutSpawnFailed, d.End, func(r *Run) { r.Counted = !d.Infrastructure })
+	case *eventlog.GaveUp:
+		return f.task(e.Task, func(t *Task) error {
+			t.Status, t.BlockKind, t.BlockReason = Blocked, NeedsInput, d.Reason
+			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+			t.ParkedLimit = 0
+			if !d.Sticky {
+				t.ParkedLimit = d.Limit
+			}
+			return nil
+		})
+
+	case *eventlog.Completed:
+		return f.answered(e, func(t *Task, r *Run) {
+			r.Summary, r.Result, r.Metadata = d.Summary, d.Result, d.Metadata
+			r.ExitCode = d.ExitCode
+			t.Result = d.Result
+			if t.Result == "" {
+				t.Result = d.Summary
+			}
+			t.CompletedAt, t.LastError = f.c.At, ""
+			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
+			f.end(t, r, OutCompleted, Done)
+			t.FreshFrom = f.seq
+			if d.By == byCleanExit {
+				f.gone(t, r)
+			}
+		})
+	case *eventlog.ReviewRequested:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.Summary, r.ExitCode = d.Summary, d.ExitCode
+			f.end(t, r, OutReviewRequested, Review)
+			t.FreshFrom = f.seq
+			if d.By == byCleanExit {
+				f.gone(t, r)
+			}
+			return nil
+		})
+	case *eventlog.Failed:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.Error, r.Counted = d.Reason, true
+			t.LastError = d.Reason
+			f.end(t, r, OutFailed, d.To)
+			f.hold(t, d.RetryAt, "back-off")
+			return nil
+		})
+	case *eventlog.Deferred:
+		return f.both(e, func(t *Task, r *Run) error {
+			r.Summary = d.Reason
+			f.end(t, r, OutDeferred, d.To)
+			f.hold(t, d.RetryAt, "deferred")
+			return nil
+		})
+	case *eventlog.Blocked:
+		block := func(t *Task) {
+			t.Status, t.BlockKind, t.BlockReason, t.ParkedLimit = Blocked, d.BlockKind, d.Reason, 0
+			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+		}
+		if e.Run == 0 {
+			return f.task(e.Task, func(t *Task) error { block(t); return nil })
+		}
+		return f.both(e, func(t *Task, r *Run) error {
+			if r.Open() {
+				r.Summary = d.Reason
+				f.end(t, r, OutBlocked, Blocked)
+			}
+			block(t)
+			return nil
+		})
+
+	case *eventlog.Unblocked:
+		return f.task(e.Task, func(t *Task) error {
+			t.Status, t.BlockReason, t.ParkedLimit = d.To, "", 0
+			t.BlockKind, t.FreshFrom = "", f.seq
+			return nil
+		})
+	case *eventlog.Assigned:
+		return f.task(e.Task, func(t *Task) error {
+			if t.Assignee != d.Assignee {
+				t.FreshFrom = f.seq
+			}
+			t.Assignee = d.Assignee
+			return nil
+		})
+	case *eventlog.Promoted:
+		return f.task(e.Task, func(t *Task) error {
+			t.Status = d.To
+			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
+			return nil
+		})
+
+	case *eventlog.Exited:
+		return f.both(e, func(t *Task, r *Run) error {
+			f.late(r, d.ExitCode, d.Signal)
+			f.gone(t, r)
+			return nil
+		})
+	case *eventlog.TerminalWorkerReaped:
+		return f.both(e, func(t *Task, r *Run) error {
+			f.late(r, d.ExitCode, d.Signal)
+			f.gone(t, r)
+			return nil
+		})
+	}
+	return inconsistent("event %d has a kind the fold does not know: %T", f.seq, e.Data)
+}
+
+func (f *folder) created(id string, d *eventlog.Created) error {
+	if was, err := f.Task(id); err != nil || was != nil {
+		return inconsistent("event %d creates card %s a second time", f.seq, id)
+	}
+	t := &Task{
+		ID: id, Title: d.Title, Assignee: d.Assignee, Status: d.Status, Priority: d.Priority,
+		Tenant: d.Tenant, Tags: d.Tags, Key: d.Key,
+		CreatedAt: f.c.At, CreatedBy: f.c.Actor, CreatedSeq: f.seq,
+		MaxRuntimeSeconds: d.MaxRuntimeSeconds, MaxRetries: d.MaxRetries,
+		WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
+		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
+	}
+	if d.Status == Blocked {
+		t.BlockKind = NeedsInput
+	}
+	if d.Body != "" {
+		f.w.Put(tabBodies, []byte(id), []byte(d.Body))
+	}
+	for _, p := range d.Parents {
+		f.w.Put(tabParents, cat(under(id), []byte(p)), nil)
+		f.w.Put(tabChildren, cat(under(p), []byte(id)), nil)
+	}
+	if d.Key != "" {
+		f.w.Put(tabKeys, []byte(d.Key), []byte(id))
+	}
+	putTask(f.w, nil, t)
+	return nil
+}
+
+func (f *folder) claimed(id string, d *eventlog.Claimed) error {
+	return f.task(id, func(t *Task) error {
+		if t.CurrentRun != 0 || t.Worker != 0 {
+			return inconsistent("event %d opens a second run of card %s", f.seq, id)
+		}
+		r := &Run{
+			ID: f.seq, Task: id, Assignee: d.Assignee, Lane: d.Lane, Origin: d.Origin, Holder: d.Holder,
+			StartedAt: f.c.At, Claimer: d.Claimer, Deadline: d.Deadline, TTLSeconds: d.TTLSeconds,
+			OnCleanExit: d.OnCleanExit, MaxRuntimeSeconds: d.MaxRuntimeSeconds,
+			ClaimExpires: d.Deadline,
+		}
+		f.open(t, r)
+		return nil
+	})
+}
+
+// open makes r the card's newest run.
+func (f *folder) open(t *Task, r *Run) {
+	t.Status, t.CurrentRun, t.LastRun = Running, r.ID, r.ID
+	t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+	if t.StartedAt == 0 {
+		t.StartedAt = f.c.At
+	}
+	f.w.Put(tabTaskRuns, cat(under(t.ID), num(r.ID)), nil)
+	putRun(f.w, r)
+}
+
+// end closes a run and gives the card its next status. The worker's evidence
+// stays until gone.
+func (f *folder) end(t *Task, r *Run, outcome, to string) {
+	if !r.Open() {
+		f.err = inconsistent("event %d ends run %d of card %s a second time", f.seq, r.ID, t.ID)
+	}
+	r.Outcome, r.EndedAt = outcome, f.c.At
+	t.CurrentRun, t.Status = 0, to
+}
+
+// gone drops the worker's evidence: from here on the card may run again.
+func (f *folder) gone(t *Task, r *Run) {
+	r.HasWorker = false
+	r.PID, r.Fingerprint = 0, ""
+	if t.Worker == r.ID {
+		t.Worker = 0
+	}
+}
+
+// late notes how the process of a closed run ended, beside its answer.
+func (f *folder) late(r *Run, code *int64, signal string) {
+	if code != nil || signal != "" {
+		r.ExitCode, r.Signal = code, signal
+	}
+}
+
+func (f *folder) hold(t *Task, until eventlog.Time, reason string) {
+	if until != 0 {
+		t.HoldSince, t.HoldUntil, t.HoldReason = f.c.At, until, reason
+	}
+}
+
+// ended folds the kinds that close a run because its process ended.
+func (f *folder) ended(e eventlog.Event, outcome string, d eventlog.End, mark func(*Run)) error {
+	return f.both(e, func(t *Task, r *Run) error {
+		r.Error, r.ExitCode, r.Signal = d.Error, d.ExitCode, d.Signal
+		t.LastError = d.Error
+		if mark != nil {
+			mark(r)
+		}
+		f.end(t, r, outcome, d.To)
+		f.gone(t, r)
+		reason := "back-off"
+		if outcome == OutRateLimited {
+			reason = "rate limit cool-down"
+		}
+		f.hold(t, d.RetryAt, reason)
+		return nil
+	})
+}
+
+// task changes one card's row.
+func (f *folder) task(id string, change func(*Task) error) error {
+	was, err := f.Task(id)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		return inconsistent("event %d concerns card %s, which was never created", f.seq, id)
+	}
+	now := *was
+	if err := change(&now); err != nil {
+		return err
+	}
+	putTask(f.w, was, &now)
+	return nil
+}
+
+// both changes a card's row and the row of one of its runs.
+func (f *folder) both(e eventlog.Event, change func(*Task, *Run) error) error {
+	return f.task(e.Task, func(t *Task) error {
+		r, err := f.Run(e.Run)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Task != t.ID {
+			return inconsistent("event %d concerns run %d of card %s, which was never opened", f.seq, e.Run, e.Task)
+		}
+		if err := change(t, r); err != nil {
+			return err
+		}
+		putRun(f.w, r)
+		return nil
+	})
+}
+
+// answered is both for an answer that may also open its own run: a card nobody
+// claimed gets a run of no duration whose id is this event.
+func (f *folder) answered(e eventlog.Event, change func(*Task, *Run)) error {
+	if e.Run == 0 {
+		err := f.task(e.Task, func(t *Task) error {
+			f.open(t, &Run{ID: f.seq, Task: t.ID, Assignee: t.Assignee, Lane: LaneReady, Origin: OriginManual, StartedAt: f.c.At})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		e.Run = f.seq
+	}
+	return f.both(e, func(t *Task, r *Run) error { change(t, r); return nil })
+}

@@ -1,0 +1,115 @@
+package projection
+
+import (
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds on what a card may hold, in bytes unless the name says otherwise.
+// Every bound of the board stands here.
+const (
+	MaxTitle     = 500
+	MaxBody      = 256 << 10
+	MaxComment   = 64 << 10
+	MaxReason    = 4 << 10
+	MaxNote      = 2 << 10
+	MaxSummary   = 16 << 10
+	MaxResult    = 64 << 10
+	MaxMetadata  = 64 << 10
+	MaxName      = 128 // assignee, tenant, tag, holder, branch
+	MaxKey       = 256
+	MaxPath      = 4 << 10
+	MaxError     = 2 << 10 // cut, not refused: we write it ourselves
+	MaxTags      = 32      // count
+	MaxParents   = 256     // count
+	MaxBulk      = 1000    // ids in one call
+	MaxPriority  = 1 << 30
+	MaxRetries   = 1000
+	MaxDuration  = 10 * 365 * 24 * time.Hour
+	MaxAssignLen = MaxName
+)
+
+// Bounds on loops: how many times in a row before a person has to look.
+const (
+	MaxRateLimited   = 24
+	MaxInterruptions = 10
+)
+
+// Limits are the settings that deciders use. All durations are positive; zero
+// means off for RetryBackoff and RateLimitCooldown.
+type Limits struct {
+	FailureLimit      int64
+	ViolationLimit    int64
+	ClaimTTL          time.Duration
+	HeartbeatStale    time.Duration
+	RetryBackoff      time.Duration // before the second attempt; doubles
+	MaxBackoff        time.Duration
+	RateLimitCooldown time.Duration
+}
+
+// DefaultLimits are the contract's defaults.
+func DefaultLimits() Limits {
+	return Limits{
+		FailureLimit:      2,
+		ViolationLimit:    3,
+		ClaimTTL:          15 * time.Minute,
+		HeartbeatStale:    time.Hour,
+		RetryBackoff:      10 * time.Second,
+		MaxBackoff:        10 * time.Minute,
+		RateLimitCooldown: 5 * time.Minute,
+	}
+}
+
+// checkText refuses what cannot be kept or shown: too long, not UTF-8, NUL.
+func checkText(what, s string, limit int) error {
+	if len(s) > limit {
+		return invalid("%s has %d bytes; at most %d are kept", what, len(s), limit)
+	}
+	if !utf8.ValidString(s) {
+		return invalid("%s is not valid UTF-8", what)
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return invalid("%s holds a NUL byte at offset %d", what, i)
+		}
+	}
+	return nil
+}
+
+// checkLine is checkText for what must stay on one line.
+func checkLine(what, s string, limit int) error {
+	if err := checkText(what, s, limit); err != nil {
+		return err
+	}
+	for _, r := range s {
+		if r == '\n' || r == '\r' || unicode.IsControl(r) && r != '\t' {
+			return invalid("%s holds a line break or control character (%q); it must be one plain line", what, r)
+		}
+	}
+	return nil
+}
+
+// checkName is checkLine for words that are compared: no blanks at the ends.
+func checkName(what, s string) error {
+	if err := checkLine(what, s, MaxName); err != nil {
+		return err
+	}
+	if s != "" && (unicode.IsSpace(rune(s[0])) || unicode.IsSpace(rune(s[len(s)-1]))) {
+		return invalid("%s %q begins or ends with a blank", what, s)
+	}
+	return nil
+}
+
+// cut shortens our own diagnostics to a bound at a rune's border.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	n := limit
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + fmt.Sprintf("... (%d bytes cut)", len(s)-n)
+}

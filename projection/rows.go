@@ -1,0 +1,158 @@
+package projection
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"kanlog/eventlog"
+)
+
+// Rows are a cache of the log: they are encoded as arrays, and a changed field
+// means a new tables format and a rebuild, never an upgrade in place.
+
+// Task is a card as it is now. Its body is kept apart (View.Body), so that a
+// heartbeat does not rewrite it.
+type Task struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	ID                string
+	Title             string
+	Assignee          string
+	Status            string
+	Priority          int64
+	Tenant            string
+	Tags              []string
+	Key               string
+	CreatedAt         eventlog.Time
+	CreatedBy         string // the actor of its created event
+	CreatedSeq        uint64 // age: lower is older
+	StartedAt         eventlog.Time
+	CompletedAt       eventlog.Time
+	MaxRuntimeSeconds int64
+	MaxRetries        int64
+	WorkspaceKind     string
+	WorkspacePath     string
+	Branch            string
+	Result            string
+	LastError         string
+	NotBefore         eventlog.Time
+
+	// CurrentRun is the open run, 0 if there is none.
+	CurrentRun uint64
+	// Worker is the run that has worker evidence on record: the open run once
+	// its supervisor registered, or a closed run whose process may still live
+	// (retained). While it is set no run may be opened.
+	Worker uint64
+	// LastRun is the newest run ever.
+	LastRun uint64
+
+	// A ready card is not started while HoldSince <= now < HoldUntil.
+	HoldSince  eventlog.Time
+	HoldUntil  eventlog.Time
+	HoldReason string
+
+	BlockKind   string
+	BlockReason string
+	// ParkedLimit is the failure limit a plain gave_up was judged by; 0 for a
+	// block that only an operator lifts.
+	ParkedLimit int64
+
+	// FreshFrom: runs up to this number do not count toward budgets.
+	FreshFrom uint64
+}
+
+// Run is one attempt at a card.
+type Run struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	ID        uint64
+	Task      string
+	Assignee  string
+	Lane      string
+	Origin    string
+	Holder    string
+	Outcome   string // empty while the run is open
+	StartedAt eventlog.Time
+	EndedAt   eventlog.Time
+
+	Claimer           eventlog.Process
+	Deadline          eventlog.Time
+	TTLSeconds        int64
+	OnCleanExit       string
+	MaxRuntimeSeconds int64
+
+	// HasWorker: evidence of a worker is on record. It stays after the run was
+	// closed until the process is proven gone.
+	HasWorker   bool
+	SpawnedAt   eventlog.Time
+	PID         int
+	Fingerprint string
+	Machine     string
+	PIDNS       string
+	OutputInode string
+	Token       string
+	Workspace   string
+
+	ClaimExpires  eventlog.Time
+	LastHeartbeat eventlog.Time
+	LastNote      string
+
+	// EndRequestedAt is when ending the run's processes was decided, 0 if not.
+	EndRequestedAt eventlog.Time
+	EndReason      string
+	EndDetail      string
+	EndTo          string
+	// DeferredReason is the last reclaim_deferred, so that it is written once.
+	DeferredReason string
+
+	ExitCode *int64
+	Signal   string
+	Error    string
+	Summary  string
+	Result   string
+	Metadata []byte
+
+	// How the end counts toward budgets.
+	Counted     bool
+	Violation   bool
+	Interrupted bool
+}
+
+// Open tells whether the run still owns its card.
+func (r *Run) Open() bool { return r.Outcome == "" }
+
+// Lease is how long a claim of this run lasts from now on.
+func (r *Run) Lease() time.Duration { return time.Duration(r.TTLSeconds) * time.Second }
+
+// Comment is a note on a card.
+type Comment struct {
+	_msgpack struct{} `msgpack:",as_array"`
+
+	Seq    uint64
+	Task   string
+	Author string
+	Text   string
+	At     eventlog.Time
+}
+
+func encodeRow(row any) []byte {
+	var buf bytes.Buffer
+	enc := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(enc)
+	enc.Reset(&buf)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(row); err != nil {
+		panic(fmt.Sprintf("a row that cannot be encoded is a bug: %v", err))
+	}
+	return buf.Bytes()
+}
+
+func decodeRow(b []byte, row any) error {
+	if err := msgpack.Unmarshal(b, row); err != nil {
+		return inconsistent("a table row cannot be read (%v); kanlog rebuild makes the tables anew from the log", err)
+	}
+	return nil
+}

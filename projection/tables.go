@@ -1,0 +1,133 @@
+package projection
+
+import (
+	"encoding/binary"
+
+	"kanlog/eventlog"
+)
+
+// TablesFormat is raised whenever a row or an index changes; older tables are
+// rebuilt from the log.
+const TablesFormat = 1
+
+// The tables. Keys of several parts end fixed-width or are cut by a zero byte,
+// which no id or name may hold.
+const (
+	tabTasks     = "tasks"        // id -> Task
+	tabBodies    = "bodies"       // id -> text
+	tabRuns      = "runs"         // run -> Run
+	tabTaskRuns  = "task_runs"    // id 0 run -> nothing
+	tabTaskLog   = "task_commits" // id 0 commit -> nothing
+	tabComments  = "comments"     // id 0 seq -> Comment
+	tabParents   = "parents"      // child 0 parent -> nothing
+	tabChildren  = "children"     // parent 0 child -> nothing
+	tabKeys      = "keys"         // idempotency key -> id
+	tabActive    = "active"       // run -> id; open, or with a worker on record
+	tabReady     = "ready"        // assignee 0 priority age -> id; startable now
+	tabHeld      = "held"         // 'u' until id, 's' since id -> id; ready, but not yet
+	tabScheduled = "scheduled"    // not_before id -> id
+	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up
+	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
+)
+
+// Reader is a set of ordered tables. The slices it hands out are valid until
+// the transaction ends.
+type Reader interface {
+	Get(table string, key []byte) []byte
+	// Scan calls fn for each pair from the first key >= from, in order, until
+	// fn returns false.
+	Scan(table string, from []byte, fn func(k, v []byte) bool)
+}
+
+// Tables is a set of tables that may be changed.
+type Tables interface {
+	Reader
+	Put(table string, key, value []byte)
+	Delete(table string, key []byte)
+}
+
+func num(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func cat(parts ...[]byte) []byte {
+	var k []byte
+	for _, p := range parts {
+		k = append(k, p...)
+	}
+	return k
+}
+
+// under is the prefix of everything that belongs to one id or name.
+func under(name string) []byte { return append([]byte(name), 0) }
+
+// timeKey orders moments; times before 1970 do not occur in keys.
+func timeKey(t eventlog.Time) []byte { return num(uint64(max(0, int64(t)))) }
+
+// orderKey sorts higher priorities first, then older cards.
+func orderKey(t *Task) []byte {
+	return cat(num(^uint64(t.Priority)^(1<<63)), num(t.CreatedSeq))
+}
+
+type indexEntry struct {
+	table string
+	key   string
+}
+
+// indexOf lists the index entries of a card: a function of its row alone, so
+// that a change of the row is a difference of two such lists.
+func indexOf(t *Task) []indexEntry {
+	if t == nil {
+		return nil
+	}
+	free := t.CurrentRun == 0 && t.Worker == 0
+	switch {
+	case t.Status == Ready && free && t.HoldUntil == 0:
+		return []indexEntry{{tabReady, string(cat(under(t.Assignee), orderKey(t)))}}
+	case t.Status == Ready && free:
+		return []indexEntry{
+			{tabHeld, string(cat([]byte{'u'}, timeKey(t.HoldUntil), []byte(t.ID)))},
+			{tabHeld, string(cat([]byte{'s'}, timeKey(t.HoldSince), []byte(t.ID)))},
+		}
+	case t.Status == Scheduled:
+		return []indexEntry{{tabScheduled, string(cat(timeKey(t.NotBefore), []byte(t.ID)))}}
+	case t.Status == Blocked && t.ParkedLimit > 0:
+		return []indexEntry{{tabParked, string(cat(num(uint64(t.ParkedLimit)), []byte(t.ID)))}}
+	}
+	return nil
+}
+
+// putTask stores a card's row and moves its index entries; was is the row
+// before, nil for a new card.
+func putTask(w Tables, was, now *Task) {
+	old, next := indexOf(was), indexOf(now)
+	for _, e := range old {
+		if !contains(next, e) {
+			w.Delete(e.table, []byte(e.key))
+		}
+	}
+	for _, e := range next {
+		if !contains(old, e) {
+			w.Put(e.table, []byte(e.key), []byte(now.ID))
+		}
+	}
+	w.Put(tabTasks, []byte(now.ID), encodeRow(now))
+}
+
+func contains(list []indexEntry, e indexEntry) bool {
+	for _, x := range list {
+		if x == e {
+			return true
+		}
+	}
+	return false
+}
+
+// putRun stores a run's row and keeps it in the active index while it is open
+// or has a worker on record.
+func putRun(w Tables, r *Run) {
+	if r.Open() || r.HasWorker {
+		w.Put(tabActive, num(r.ID), []byte(r.Task))
+	} else {
+		w.Delete(tabActive, num(r.ID))
+	}
+	w.Put(tabRuns, num(r.ID), encodeRow(r))
+}

@@ -1,0 +1,303 @@
+package projection
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"kanlog/eventlog"
+)
+
+// View asks the tables of one transaction. It must not be kept after it.
+type View struct{ r Reader }
+
+// NewView reads tables that somebody else holds open.
+func NewView(r Reader) View { return View{r} }
+
+// Task returns the card with this exact id, nil if there is none.
+func (v View) Task(id string) (*Task, error) {
+	b := v.r.Get(tabTasks, []byte(id))
+	if b == nil {
+		return nil, nil
+	}
+	t := new(Task)
+	return t, decodeRow(b, t)
+}
+
+// MustTask returns the card or ErrNotFound.
+func (v View) MustTask(id string) (*Task, error) {
+	t, err := v.Task(id)
+	if err == nil && t == nil {
+		err = &refusal{ErrNotFound, fmt.Sprintf("no such card: %q (kanlog list shows all)", id)}
+	}
+	return t, err
+}
+
+// Resolve turns an id or a unique prefix of one into the id.
+func (v View) Resolve(prefix string) (string, error) {
+	if prefix == "" {
+		return "", invalid("the id is empty")
+	}
+	var found []string
+	v.scan(tabTasks, []byte(prefix), func(k, _ []byte) bool {
+		found = append(found, string(k))
+		return len(found) < 4 && found[0] != prefix
+	})
+	switch {
+	case len(found) == 0:
+		return "", &refusal{ErrNotFound, fmt.Sprintf("no such card: %q (kanlog list shows all)", prefix)}
+	case len(found) == 1 || found[0] == prefix:
+		return found[0], nil
+	}
+	more := ""
+	if len(found) > 3 {
+		found, more = found[:3], ", ..."
+	}
+	return "", &refusal{ErrNotFound, fmt.Sprintf("%q is the beginning of several ids (%s%s); give more of it", prefix, strings.Join(found, ", "), more)}
+}
+
+// scan is Scan for the keys that begin with prefix.
+func (v View) scan(table string, prefix []byte, fn func(k, val []byte) bool) {
+	v.r.Scan(table, prefix, func(k, val []byte) bool {
+		return bytes.HasPrefix(k, prefix) && fn(k, val)
+	})
+}
+
+// Tasks calls fn for every card in the order of ids. It costs the whole board.
+func (v View) Tasks(fn func(*Task) bool) error {
+	var err error
+	v.r.Scan(tabTasks, nil, func(_, b []byte) bool {
+		t := new(Task)
+		if err = decodeRow(b, t); err != nil {
+			return false
+		}
+		return fn(t)
+	})
+	return err
+}
+
+// Body returns a card's body.
+func (v View) Body(id string) string { return string(v.r.Get(tabBodies, []byte(id))) }
+
+// Run returns a run, nil if there is none.
+func (v View) Run(id uint64) (*Run, error) {
+	b := v.r.Get(tabRuns, num(id))
+	if b == nil {
+		return nil, nil
+	}
+	r := new(Run)
+	return r, decodeRow(b, r)
+}
+
+// runOf returns a run that a row says exists.
+func (v View) runOf(id uint64) (*Run, error) {
+	r, err := v.Run(id)
+	if err == nil && r == nil {
+		err = inconsistent("run %d is named but not there", id)
+	}
+	return r, err
+}
+
+// Runs returns all runs of a card, oldest first.
+func (v View) Runs(task string) ([]*Run, error) {
+	var runs []*Run
+	var err error
+	prefix := under(task)
+	v.scan(tabTaskRuns, prefix, func(k, _ []byte) bool {
+		var r *Run
+		if r, err = v.runOf(binary.BigEndian.Uint64(k[len(prefix):])); err != nil {
+			return false
+		}
+		runs = append(runs, r)
+		return true
+	})
+	return runs, err
+}
+
+// Comments returns all comments of a card, oldest first.
+func (v View) Comments(task string) ([]*Comment, error) {
+	var all []*Comment
+	var err error
+	v.scan(tabComments, under(task), func(_, b []byte) bool {
+		c := new(Comment)
+		if err = decodeRow(b, c); err != nil {
+			return false
+		}
+		all = append(all, c)
+		return true
+	})
+	return all, err
+}
+
+// Parents returns the ids of the cards this one waits for.
+func (v View) Parents(task string) []string { return v.tails(tabParents, task) }
+
+// Children returns the ids of the cards that wait for this one.
+func (v View) Children(task string) []string { return v.tails(tabChildren, task) }
+
+func (v View) tails(table, task string) []string {
+	var ids []string
+	prefix := under(task)
+	v.scan(table, prefix, func(k, _ []byte) bool {
+		ids = append(ids, string(k[len(prefix):]))
+		return true
+	})
+	return ids
+}
+
+// Active returns every run that is open or has a worker on record, oldest
+// first. Its cost grows with what is active, not with the board.
+func (v View) Active() ([]*Run, error) {
+	var runs []*Run
+	var err error
+	v.r.Scan(tabActive, nil, func(k, _ []byte) bool {
+		var r *Run
+		if r, err = v.runOf(binary.BigEndian.Uint64(k)); err != nil {
+			return false
+		}
+		runs = append(runs, r)
+		return true
+	})
+	return runs, err
+}
+
+// Ready calls fn with the startable cards of one assignee in the order of
+// dispatch (priority, then age) until it returns false.
+func (v View) Ready(assignee string, fn func(*Task) bool) error {
+	var err error
+	v.scan(tabReady, under(assignee), func(_, id []byte) bool {
+		var t *Task
+		if t, err = v.MustTask(string(id)); err != nil {
+			return false
+		}
+		return fn(t)
+	})
+	return err
+}
+
+// ReadyAssignees returns the assignees that have startable cards, in order; ""
+// stands for none.
+func (v View) ReadyAssignees() []string {
+	var names []string
+	from := []byte{}
+	for {
+		found := false
+		v.r.Scan(tabReady, from, func(k, _ []byte) bool {
+			name, _, _ := bytes.Cut(k, []byte{0})
+			names = append(names, string(name))
+			from = append(append([]byte(nil), name...), 1)
+			found = true
+			return false
+		})
+		if !found {
+			return names
+		}
+	}
+}
+
+// Held returns the ready cards whose hold has run out by now (over) and, up to
+// max, those still held (still). A hold from the future has run out: the clock
+// went back, and nobody may wait for it to catch up.
+func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) {
+	seen := map[string]bool{}
+	add := func(id []byte) bool {
+		if seen[string(id)] {
+			return true
+		}
+		seen[string(id)] = true
+		var t *Task
+		if t, err = v.MustTask(string(id)); err != nil {
+			return false
+		}
+		if t.heldAt(now) {
+			if len(still) < max {
+				still = append(still, t)
+			}
+			return len(still) < max
+		}
+		over = append(over, t)
+		return true
+	}
+	v.scan(tabHeld, []byte{'u'}, func(k, id []byte) bool { return add(id) })
+	if err == nil {
+		v.r.Scan(tabHeld, cat([]byte{'s'}, timeKey(now+1)), func(k, id []byte) bool { return k[0] == 's' && add(id) })
+	}
+	return over, still, err
+}
+
+// Due returns the scheduled cards whose time has come.
+func (v View) Due(now eventlog.Time) ([]string, error) {
+	var ids []string
+	end := timeKey(now + 1)
+	v.r.Scan(tabScheduled, nil, func(k, id []byte) bool {
+		if bytes.Compare(k[:8], end) >= 0 {
+			return false
+		}
+		ids = append(ids, string(id))
+		return true
+	})
+	return ids, nil
+}
+
+// Parked returns the cards that a plain gave_up holds under a smaller failure
+// limit than the one given.
+func (v View) Parked(limit int64) []string {
+	var ids []string
+	end := num(uint64(limit))
+	v.r.Scan(tabParked, nil, func(k, id []byte) bool {
+		if bytes.Compare(k[:8], end) >= 0 {
+			return false
+		}
+		ids = append(ids, string(id))
+		return true
+	})
+	return ids
+}
+
+// TaskCommits returns the numbers of the commits that concern a card, oldest
+// first, from a commit number on.
+func (v View) TaskCommits(task string, from uint64, max int) []uint64 {
+	var list []uint64
+	prefix := under(task)
+	v.r.Scan(tabTaskLog, cat(prefix, num(from)), func(k, _ []byte) bool {
+		if !bytes.HasPrefix(k, prefix) || len(list) == max {
+			return false
+		}
+		list = append(list, binary.BigEndian.Uint64(k[len(prefix):]))
+		return true
+	})
+	return list
+}
+
+// byKey returns the card that an idempotency key made, "" if none.
+func (v View) byKey(key string) string { return string(v.r.Get(tabKeys, []byte(key))) }
+
+// heldAt tells whether a back-off or cool-down keeps the card at this moment.
+func (t *Task) heldAt(now eventlog.Time) bool {
+	return t.HoldUntil != 0 && t.HoldSince <= now && now < t.HoldUntil
+}
+
+// Startable tells whether a claim could succeed as far as the card itself goes.
+func (t *Task) Startable(now eventlog.Time) bool {
+	return t.Status == Ready && t.CurrentRun == 0 && t.Worker == 0 && !t.heldAt(now)
+}
+
+// openParents returns the parents that are neither done nor archived; assume
+// names one that counts as done already ("" for none).
+func (v View) openParents(task, assume string) ([]*Task, error) {
+	var open []*Task
+	for _, id := range v.Parents(task) {
+		if id == assume {
+			continue
+		}
+		p, err := v.MustTask(id)
+		if err != nil {
+			return nil, err
+		}
+		if p.Status != Done && p.Status != Archived {
+			open = append(open, p)
+		}
+	}
+	return open, nil
+}

@@ -1,0 +1,74 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+
+	"kanlog/eventlog"
+)
+
+// Waiting is what the one reason function knows beside the board.
+type Waiting struct {
+	// Profiles are the assignees that a dispatcher can start here.
+	Profiles map[string]bool
+	// Full says in words why an assignee's next card is not started although
+	// it could be ("cap 2 of 2"), "" if nothing is full. May be nil.
+	Full func(assignee string) string
+}
+
+// Why says why a card does not run and what would end that; "" if it runs, is
+// over, or would start in the next tick.
+func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
+	switch t.Status {
+	case Triage:
+		return "in triage: somebody has to specify it", nil
+	case Scheduled:
+		return "scheduled: not before " + t.NotBefore.String(), nil
+	case Review:
+		return "waits for a review", nil
+	case Blocked:
+		how := "kanlog unblock " + t.ID + " lets it go on"
+		if t.ParkedLimit > 0 {
+			how += "; so does a failure limit above " + fmt.Sprint(t.ParkedLimit) + " or another assignee"
+		}
+		return fmt.Sprintf("blocked (%s): %s; %s", or(t.BlockKind, NeedsInput), t.BlockReason, how), nil
+	case Todo:
+		open, err := v.openParents(t.ID, "")
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, p := range open {
+			names = append(names, p.ID+" ("+p.Status+colon(p.BlockReason)+")")
+			if len(names) == 5 && len(open) > 5 {
+				names = append(names, fmt.Sprintf("%d more", len(open)-5))
+				break
+			}
+		}
+		return "waits for " + strings.Join(names, ", "), nil
+	case Running:
+		r, err := v.runOf(t.CurrentRun)
+		if err != nil {
+			return "", err
+		}
+		if r.EndRequestedAt != 0 {
+			return fmt.Sprintf("run %d is being ended (%s)%s", r.ID, r.EndReason, colon(r.DeferredReason)), nil
+		}
+		return "", nil
+	case Done, Archived:
+		return "", nil
+	}
+	switch {
+	case t.Worker != 0:
+		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim", t.Worker), nil
+	case t.heldAt(now):
+		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
+	case t.Assignee == "":
+		return "nobody is assigned; kanlog assign " + t.ID + " PROFILE", nil
+	case !w.Profiles[t.Assignee]:
+		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Assignee, t.Assignee), nil
+	case w.Full != nil:
+		return w.Full(t.Assignee), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,35 @@
+package tick
+
+import (
+	"time"
+
+	"kanlog/projection"
+)
+
+// Policy is the settings a tick works by. Durations are positive.
+type Policy struct {
+	Limits projection.Limits
+	// LaunchGrace is how long a supervisor may take from its fork to register.
+	LaunchGrace time.Duration
+	// KillGrace is how long a process may take from TERM to its end before it
+	// is killed.
+	KillGrace time.Duration
+	// TerminalGrace is how long a worker may live on after its run was closed.
+	TerminalGrace time.Duration
+	// MaxInProgress caps active runs of the board; 0 is never right.
+	MaxInProgress int
+	// Profiles are the workers that can be started here, by assignee.
+	Profiles map[string]Profile
+}
+
+// Profile is a worker that can be started here.
+type Profile struct {
+	Name          string
+	Command       []string // argv with {task} {run} {title} {workspace} {context}
+	MaxInProgress int      // 0: only the board's cap
+	MaxRuntime    time.Duration
+	OnCleanExit   string // violation or complete
+	PassEnv       []string
+	PassEnvSet    bool // pass_env was given, perhaps empty
+	Env           map[string]string
+}

@@ -1,0 +1,459 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// Dispatcher runs ticks on one board. All fields must be set before the first
+// tick; it may be used by one goroutine at a time.
+type Dispatcher struct {
+	Board  Board
+	World  World
+	Policy Policy
+	// Actor is dispatcher:<host>/<instance>.
+	Actor string
+	// Clock reads the time; once for the sweep, and again for what is booked
+	// after a wait.
+	Clock func() eventlog.Time
+	// Lock takes the board's dispatch lock without waiting; eventlog.ErrBusy if
+	// another tick has it.
+	Lock func() (release func(), err error)
+	// Hook is called at named points where a test may end the process; never
+	// nil.
+	Hook func(point string)
+
+	// mu keeps forks apart from this process's use of the store: a child would
+	// inherit the locks of an operation in progress until it execs.
+	mu sync.Mutex
+}
+
+// Options are what one tick was asked for.
+type Options struct {
+	DryRun bool
+	// Max bounds how many workers this tick starts, -1 for no bound.
+	Max int
+	// ID restricts the starts to one card, "" for none.
+	ID string
+}
+
+// Tick looks at every active run once, promotes what is due, and starts what
+// may start. It returns when every worker it started has registered or failed,
+// at most the launch grace after the last fork. On an error the report holds
+// what was done before it.
+func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
+	rep := newReport(o.DryRun)
+	if !o.DryRun {
+		release, err := d.Lock()
+		if errors.Is(err, eventlog.ErrBusy) {
+			rep.SkippedLocked = true
+			return rep, nil
+		}
+		if err != nil {
+			// Not dispatching is safe; dispatching without the lock is not.
+			return rep, fmt.Errorf("dispatch lock: %w", err)
+		}
+		defer release()
+	}
+	t := &tick{Dispatcher: d, o: o, rep: rep, now: d.Clock()}
+	if err := t.sweep(); err != nil {
+		return rep, err
+	}
+	if err := t.promote(); err != nil {
+		return rep, err
+	}
+	return rep, t.start(ctx)
+}
+
+// tick is one pass.
+type tick struct {
+	*Dispatcher
+	o   Options
+	now eventlog.Time
+
+	repMu sync.Mutex
+	rep   *Report
+}
+
+// update runs a decider and reports what it appended; in a dry run it decides
+// and appends nothing.
+func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.Event, error) {
+	var events []eventlog.Event
+	var first uint64
+	var err error
+	t.mu.Lock()
+	if t.o.DryRun {
+		err = t.Board.View(func(v projection.View) error {
+			d, err := decide(v, now)
+			events = d.Events
+			return err
+		})
+	} else {
+		var res projection.Result
+		res, err = t.Board.Update(t.Actor, now, decide)
+		events, first = res.Commit.Events, res.Commit.Seq
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for i := range events {
+		if _, ok := events[i].Data.(*eventlog.Claimed); ok {
+			events[i].Run = first + uint64(i)
+		}
+	}
+	t.repMu.Lock()
+	defer t.repMu.Unlock()
+	t.rep.note(events)
+	return events, nil
+}
+
+// sweep judges every active run once. What goes wrong with one run does not
+// stop the others; what goes wrong with the store does.
+func (t *tick) sweep() error {
+	active, err := t.active()
+	if err != nil {
+		return err
+	}
+	look := t.World.Look()
+	for _, r := range active {
+		e := t.gather(look, r)
+		t.Hook("dispatch.judged")
+		if err := t.carryOut(look, r, e, judge(r, e, t.now, t.Policy)); err != nil {
+			if fatal(err) {
+				return err
+			}
+			t.fail(r.Task, r.ID, err)
+		}
+	}
+	return nil
+}
+
+// active reads the open runs and the closed ones with a worker on record.
+func (t *tick) active() (active []*projection.Run, err error) {
+	err = t.Board.View(func(v projection.View) error {
+		active, err = v.Active()
+		return err
+	})
+	return active, err
+}
+
+func (t *tick) gather(look Look, r *projection.Run) Evidence {
+	switch {
+	case r.HasWorker:
+		return look.Worker(r)
+	case r.Origin == projection.OriginManual:
+		return Evidence{Answer: NoWorker}
+	}
+	return look.Claimer(r)
+}
+
+// carryOut does what was decided about a run. Each decider checks again, inside
+// its transaction, that it still applies.
+func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) error {
+	switch {
+	case v.book:
+		end := projection.Ending{Run: r.ID, OtherBoot: e.OtherBoot, Unproven: v.unproven, Evidence: e.Why}
+		var err error
+		if end.Record, err = t.World.Record(r); err != nil {
+			// A record that cannot be read is no record, and is said so.
+			end.Evidence += "; " + err.Error()
+		}
+		_, err = t.update(t.now, projection.BookEnd(end, t.Policy.Limits))
+		return err
+	case v.extend:
+		_, err := t.update(t.now, projection.Extend(r.ID))
+		return err
+	case v.deferEnd:
+		_, err := t.update(t.now, projection.DeferEnd(r.ID, e.Why, string(e.Answer)))
+		return err
+	case v.expireManual:
+		_, err := t.update(t.now, projection.ExpireManual(r.ID))
+		return err
+	case v.cutOff:
+		c := projection.CutOff{Run: r.ID, Interrupted: v.interrupted, Evidence: e.String(), Error: "no supervisor registered within the launch grace"}
+		_, err := t.update(t.now, projection.BookCutOff(c, t.Policy.Limits))
+		return err
+	}
+	if v.requestEnd != "" {
+		events, err := t.update(t.now, projection.RequestEnd(r.ID, v.requestEnd, v.detail, e.String()))
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			// It ended, or was asked to, since we looked: the next tick sees.
+			return nil
+		}
+	}
+	if v.signal == NoSignal || t.o.DryRun {
+		return nil
+	}
+	t.Hook("dispatch.signal")
+	return look.Signal(r, e, v.signal)
+}
+
+// EndNow is the acting half of an operator's reclaim: it looks at one run whose
+// end was requested and does at once what the next tick would do.
+func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
+	t := &tick{Dispatcher: d, rep: newReport(false), now: d.Clock()}
+	var r *projection.Run
+	err := d.Board.View(func(v projection.View) (err error) {
+		r, err = v.Run(run)
+		return err
+	})
+	if err != nil || r == nil || !r.HasWorker {
+		return t.rep, err
+	}
+	look := d.World.Look()
+	e := t.gather(look, r)
+	return t.rep, t.carryOut(look, r, e, judge(r, e, t.now, d.Policy))
+}
+
+// promote lets go on what waited for a time or for a higher limit.
+func (t *tick) promote() error {
+	var due, parked []string
+	err := t.Board.View(func(v projection.View) (err error) {
+		due, err = v.Due(t.now)
+		parked = v.Parked(t.Policy.Limits.FailureLimit)
+		return err
+	})
+	for _, id := range due {
+		if err == nil {
+			_, err = t.update(t.now, projection.PromoteDue(id))
+		}
+	}
+	for _, id := range parked {
+		if err == nil {
+			_, err = t.update(t.now, projection.PromoteParked(id, t.Policy.Limits))
+		}
+	}
+	return err
+}
+
+// start claims what may start and starts it. Preparing and starting run beside
+// each other, so that a slow card holds up no other; claims are made one by
+// one, each checked against the caps in its transaction.
+func (t *tick) start(ctx context.Context) error {
+	picks, err := t.pick()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var fatalMu sync.Mutex
+	var stop error
+	for _, card := range picks {
+		fatalMu.Lock()
+		failed := stop != nil
+		fatalMu.Unlock()
+		if failed {
+			break
+		}
+		p := t.Policy.Profiles[card.Assignee]
+		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
+			Task: card.ID, Origin: projection.OriginDispatch, Assignee: card.Assignee,
+			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
+			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime,
+			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress},
+		}, projection.Writer{}))
+		switch {
+		case errors.Is(err, projection.ErrState):
+			t.wait(card.ID, err.Error())
+			continue
+		case err != nil:
+			// Includes a commit whose outcome is unknown: what may not be
+			// claimed is not forked.
+			wg.Wait()
+			return err
+		}
+		run := events[0].Run
+		if t.o.DryRun {
+			t.spawned(Spawned{Task: card.ID, Assignee: card.Assignee})
+			continue
+		}
+		t.Hook("dispatch.claimed")
+		wg.Go(func() {
+			if err := t.launch(ctx, Launch{Task: card, Run: run, Profile: p}); err != nil {
+				fatalMu.Lock()
+				stop = errors.Join(stop, err)
+				fatalMu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return stop
+}
+
+// pick reads the startable cards, at most as many for each profile as could
+// start or be named in the report, and admits some.
+func (t *tick) pick() ([]*projection.Task, error) {
+	var cards []*projection.Task
+	var picks []*projection.Task
+	err := t.Board.View(func(v projection.View) error {
+		active, err := v.Active()
+		if err != nil {
+			return err
+		}
+		s := countSlots(active, t.Policy)
+		profiles := map[string]bool{}
+		for name := range t.Policy.Profiles {
+			profiles[name] = true
+		}
+		var others []*projection.Task
+		if t.o.ID != "" {
+			c, err := v.MustTask(t.o.ID)
+			if err != nil {
+				return err
+			}
+			if c.Startable(t.now) && profiles[c.Assignee] {
+				cards = append(cards, c)
+			} else {
+				others = append(others, c)
+			}
+		} else if cards, others, err = t.candidates(v, active, profiles, s.free()); err != nil {
+			return err
+		}
+		var waiting []Waiting
+		picks, waiting = admit(cards, s, t.o.Max)
+		for _, w := range waiting {
+			t.wait(w.Task, w.Reason)
+		}
+		for _, c := range others {
+			why, err := v.Why(c, t.now, projection.Waiting{Profiles: profiles, Full: s.full})
+			if err != nil {
+				return err
+			}
+			if why == "" {
+				why = c.Status
+			}
+			t.wait(c.ID, why)
+		}
+		return nil
+	})
+	return picks, err
+}
+
+// candidates are the cards that could start now, as far as there may be room
+// for them or the report may name them, and others that wait.
+func (t *tick) candidates(v projection.View, active []*projection.Run, profiles map[string]bool, free int) (cards, others []*projection.Task, err error) {
+	for _, name := range v.ReadyAssignees() {
+		left := maxWaiting
+		list := &others
+		if profiles[name] {
+			left, list = maxWaiting+free, &cards
+		}
+		err := v.Ready(name, func(c *projection.Task) bool {
+			*list = append(*list, c)
+			left--
+			return left > 0
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	over, still, err := v.Held(t.now, maxWaiting)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range over {
+		if profiles[c.Assignee] {
+			cards = append(cards, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	others = append(others, still...)
+	for _, r := range active {
+		if r.Open() {
+			continue
+		}
+		c, err := v.MustTask(r.Task)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.Status == projection.Ready {
+			others = append(others, c)
+		}
+	}
+	return cards, others, nil
+}
+
+// launch starts a claimed card's worker and waits for its first word. Whatever
+// keeps it from starting is booked here, in the same pass.
+func (t *tick) launch(ctx context.Context, l Launch) error {
+	ctx, cancel := context.WithTimeout(ctx, t.Policy.LaunchGrace)
+	defer cancel()
+	started, err := t.World.Start(l, func(fork func() error) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return fork()
+	})
+	if err != nil {
+		return t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
+	}
+	t.Hook("dispatch.forked")
+	word := started.Await(ctx)
+	if word.State == Registered {
+		t.Hook("dispatch.spawned")
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+		return nil
+	}
+	reason := map[string]string{
+		Refused:  "the supervisor was refused",
+		Died:     "the supervisor died before it registered",
+		TimedOut: "the supervisor did not register within " + t.Policy.LaunchGrace.String(),
+	}[word.State]
+	if word.Detail != "" {
+		reason += ": " + word.Detail
+	}
+	return t.notStarted(l, errors.New(reason), false)
+}
+
+// ErrInfrastructure marks a start that the host refused (no processes, memory
+// or disk left): not the card's fault, and not counted.
+var ErrInfrastructure = errors.New("the host refused")
+
+// notStarted books that a claimed card has no worker. If one registered in the
+// meantime after all, nothing is booked and it lives.
+func (t *tick) notStarted(l Launch, cause error, infrastructure bool) error {
+	_, err := t.update(t.Clock(), projection.BookCutOff(projection.CutOff{
+		Run: l.Run, Error: cause.Error(), Infrastructure: infrastructure, Evidence: "no supervisor registered",
+	}, t.Policy.Limits))
+	if err != nil && !fatal(err) {
+		t.fail(l.Task.ID, l.Run, err)
+		return nil
+	}
+	return err
+}
+
+func (t *tick) spawned(s Spawned) {
+	t.repMu.Lock()
+	defer t.repMu.Unlock()
+	t.rep.Spawned = append(t.rep.Spawned, s)
+}
+
+func (t *tick) wait(task, reason string) {
+	t.repMu.Lock()
+	defer t.repMu.Unlock()
+	if len(t.rep.Waiting) >= maxWaiting {
+		t.rep.WaitingMore = true
+		return
+	}
+	t.rep.Waiting = append(t.rep.Waiting, Waiting{task, reason})
+}
+
+func (t *tick) fail(task string, run uint64, err error) {
+	t.repMu.Lock()
+	defer t.repMu.Unlock()
+	t.rep.Errors = append(t.rep.Errors, Failure{task, run, err.Error()})
+}
+
+// fatal tells what concerns the store and not one card.
+func fatal(err error) bool {
+	return errors.Is(err, eventlog.ErrUnknownOutcome) || errors.Is(err, eventlog.ErrDiskFull) ||
+		errors.Is(err, eventlog.ErrRefused) || errors.Is(err, eventlog.ErrBusy) || errors.Is(err, eventlog.ErrNoBoard)
+}
