@@ -397,6 +397,12 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	}
 	t.Hook("dispatch.forked")
 	word := started.Await(ctx)
+	if word.State == TimedOut && errors.Is(ctx.Err(), context.Canceled) {
+		// We were told to stop. The supervisor may still register; if it does
+		// not, the next tick finds that its claimer is gone. Booking a failure
+		// here would charge the card for our own end.
+		return fmt.Errorf("stopped before the supervisor of %s had reported; the next dispatch sees to it: %w", l.Task.ID, context.Canceled)
+	}
 	if word.State == Registered {
 		t.Hook("dispatch.spawned")
 		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})

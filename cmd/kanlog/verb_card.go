@@ -90,9 +90,11 @@ func (a *app) claim(prefix string, c projection.ClaimFor) error {
 	if c.Task, err = a.resolve(prefix); err != nil {
 		return err
 	}
-	// A claim needs no run of its own to stand on; KANLOG_RUN of an outer
-	// session must not be taken for one.
-	w.Run = 0
+	if !w.InWorker() {
+		// A claim needs no run of its own to stand on; KANLOG_RUN of an outer
+		// session must not be taken for one.
+		w.Run = 0
+	}
 	res, err := a.update("claim", w, projection.Claim(c, w))
 	if err != nil {
 		return err

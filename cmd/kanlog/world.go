@@ -132,7 +132,7 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	if err := os.MkdirAll(filepath.Dir(output), 0o700); err != nil {
 		return nil, hostRefused(err)
 	}
-	workspace, err := w.prepareWorkspace(t)
+	workspace, err := w.prepareWorkspace(t, begin)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
 	}
