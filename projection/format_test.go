@@ -1,0 +1,277 @@
+package projection_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+	. "kanlog/projection"
+)
+
+// writeFormat makes the store of the current format anew. Use it once, when the
+// format is raised; never for a format that was released.
+var writeFormat = flag.Bool("write-format", false, "write testdata/formats/<current>")
+
+var formats = filepath.Join("..", "testdata", "formats")
+
+// A store of every format ever released opens, verifies, reads as it read then,
+// and can be written to.
+func TestEveryFormatOpens(t *testing.T) {
+	if *writeFormat {
+		writeFixture(t, filepath.Join(formats, fmt.Sprint(eventlog.Format)))
+	}
+	dirs, err := filepath.Glob(filepath.Join(formats, "*"))
+	if err != nil || len(dirs) < eventlog.Format {
+		t.Fatalf("%d stores under %s, want one for each of %d formats (%v)", len(dirs), formats, eventlog.Format, err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			board := filepath.Join(t.TempDir(), "board")
+			if err := os.CopyFS(board, os.DirFS(filepath.Join(dir, "board"))); err != nil {
+				t.Fatal(err)
+			}
+			s := Open(board, eventlog.Options{})
+			if got, want := dumpEvents(t, s), readFile(t, filepath.Join(dir, "events.txt")); got != want {
+				t.Errorf("the events read otherwise than when they were written:\n%s", got)
+			}
+			rep, err := s.Verify()
+			if err != nil || rep.Problem != "" {
+				t.Fatalf("verify: %v %s", err, rep.Problem)
+			}
+			if got, want := dumpCards(t, s), readFile(t, filepath.Join(dir, "cards.txt")); got != want {
+				t.Errorf("the cards fold otherwise than when they were written:\n%s", got)
+			}
+			if _, err := s.Update("operator:test", 1, Create(Draft{Title: "written later", WorkspaceKind: Scratch}, Writer{})); err != nil {
+				t.Fatalf("a write: %v", err)
+			}
+			if rep, err := s.Verify(); err != nil || rep.Problem != "" {
+				t.Fatalf("verify after a write: %v %s", err, rep.Problem)
+			}
+		})
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func dumpEvents(t *testing.T, s *Store) string {
+	t.Helper()
+	var buf bytes.Buffer
+	err := s.Commits(1, func(c eventlog.Commit) error {
+		for i, e := range c.Events {
+			data, err := json.Marshal(e.Data)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&buf, "%d %d %s %s %s %q %d %s %x\n", c.Seq+uint64(i), c.Number, c.At, c.Actor, e.Kind(), e.Task, e.Run, data, c.Hash)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+func dumpCards(t *testing.T, s *Store) string {
+	t.Helper()
+	var buf bytes.Buffer
+	err := s.View(func(v View) error {
+		var ids []string
+		if err := v.Tasks(func(c *Task) bool { ids = append(ids, c.ID); return true }); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			c, err := v.MustTask(id)
+			if err != nil {
+				return err
+			}
+			runs, err := v.Runs(id)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&buf, "%s %q %q %s", id, c.Title, v.Body(id), c.Status)
+			for _, r := range runs {
+				fmt.Fprintf(&buf, " %d:%s", r.ID, r.Outcome)
+			}
+			fmt.Fprintln(&buf)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+// writeFixture makes a board whose log holds every kind of event.
+func writeFixture(t *testing.T, dir string) {
+	home := t.TempDir()
+	at := eventlog.Time(1_764_000_000_000_000)
+	if _, err := eventlog.Create(home, "board", [16]byte{15: 1}, at, eventlog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	board := eventlog.BoardDir(home, "board")
+	s := Open(board, eventlog.Options{})
+	h := fixture{t: t, s: s, now: at, l: DefaultLimits()}
+	h.write()
+	seen := map[eventlog.Kind]bool{}
+	if err := s.Commits(1, func(c eventlog.Commit) error {
+		for _, e := range c.Events {
+			seen[e.Kind()] = true
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range eventlog.Kinds() {
+		if !seen[k] {
+			t.Errorf("the fixture holds no %s", k)
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	for _, f := range []string{"board.db", "runs/board-id"} {
+		to := filepath.Join(dir, "board", f)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, []byte(readFile(t, filepath.Join(board, f))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"events.txt": dumpEvents(t, s), "cards.txt": dumpCards(t, s)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type fixture struct {
+	t   *testing.T
+	s   *Store
+	now eventlog.Time
+	l   Limits
+	n   byte
+}
+
+func (h *fixture) do(actor string, d Decider) Result {
+	h.t.Helper()
+	h.now = h.now.Add(time.Second)
+	res, err := h.s.Update(actor, h.now, d)
+	if err != nil && !errors.Is(err, ErrFenced) {
+		h.t.Fatal(err)
+	}
+	return res
+}
+
+func (h *fixture) card(d Draft) string {
+	h.n++
+	d.ID, d.WorkspaceKind = [16]byte{h.n}, Scratch
+	return h.do("operator:alice", Create(d, Writer{})).Task
+}
+
+// run claims a card, and registers a supervisor unless the claim is manual.
+func (h *fixture) run(card, origin string) uint64 {
+	c := ClaimFor{
+		Task: card, Origin: origin, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Second, OnCleanExit: CleanReview,
+		Claimer: eventlog.Process{PID: 7, Fingerprint: "boot:1|70", Machine: "m", PIDNS: "4026531836"},
+	}
+	run := h.do("dispatcher:host/7-abc", Claim(c, Writer{})).Commit.Seq
+	if origin == OriginDispatch {
+		h.do(fmt.Sprintf("supervisor:%s/%d", card, run), Register(Registration{
+			Task: card, Run: run, Worker: eventlog.Process{PID: 8, Fingerprint: "boot:1|80", Machine: "m", PIDNS: "4026531836"},
+			OutputInode: "1:2", Token: fmt.Sprintf("uuid/%d", run), Workspace: "/w",
+		}))
+	}
+	return run
+}
+
+func (h *fixture) end(run uint64, rec *ExitRecord) {
+	h.do(fmt.Sprintf("supervisor:x/%d", run), BookEnd(Ending{Run: run, Record: rec, Evidence: "record"}, h.l))
+}
+
+func (h *fixture) write() {
+	code := func(n int64) *ExitRecord { return &ExitRecord{Cause: CauseExited, ExitCode: &n} }
+	card := func(title string) string { return h.card(Draft{Title: title, Assignee: "coder", Body: "b"}) }
+	worker := func(card string, run uint64) (string, Writer) {
+		return fmt.Sprintf("worker:%s/%d", card, run), Writer{Card: card, Run: run}
+	}
+
+	// completed with everything, then exited; a child is promoted; a late
+	// writer is fenced.
+	a := h.card(Draft{
+		Title: "every field", Body: "two\nlines", Assignee: "coder", Priority: -3, Tenant: "acme", Tags: []string{"x", "y"},
+		Key: "once", MaxRuntime: time.Hour, MaxRetries: 4,
+	})
+	h.card(Draft{Title: "child", Assignee: "coder", Parents: []string{a}, NotBefore: h.now.Add(time.Hour)})
+	run := h.run(a, OriginDispatch)
+	actor, w := worker(a, run)
+	h.do(actor, Beat(a, "half way", h.l, w))
+	h.do(actor, AddComment(a, actor, "a note", w))
+	h.now = h.now.Add(2 * time.Minute)
+	h.do("dispatcher:host/9-def", Extend(run))
+	h.do(actor, Complete(a, Answer{Summary: "s", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, w))
+	h.end(run, code(0))
+	h.do(actor, Complete(a, Answer{}, w))
+
+	// reaped after its answer
+	b := card("reaped")
+	run = h.run(b, OriginDispatch)
+	actor, w = worker(b, run)
+	h.do(actor, Block(b, "why?", Capability, w))
+	h.do("dispatcher:host/9-def", RequestEnd(run, EndTerminalGrace, "alive 3m", "alive"))
+	h.do("dispatcher:host/9-def", DeferEnd(run, "unreadable", "held"))
+	h.end(run, &ExitRecord{Cause: CauseTerminated, Signal: "SIGKILL"})
+	h.do("operator:alice", Unblock(b, Writer{}))
+	h.do("operator:alice", Assign(b, "", Writer{}))
+
+	// each other end
+	for _, rec := range []*ExitRecord{code(1), code(75), nil, {Cause: CauseStartFailed, Error: "not found"}, code(0)} {
+		c := card("ends")
+		h.end(h.run(c, OriginDispatch), rec)
+	}
+	c := card("crashes twice")
+	h.end(h.run(c, OriginDispatch), code(3))
+	h.now = h.now.Add(time.Hour)
+	h.end(h.run(c, OriginDispatch), code(4))
+
+	d := card("violates")
+	cl := ClaimFor{Task: d, Origin: OriginDispatch, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Second, OnCleanExit: CleanViolation}
+	run = h.do("dispatcher:host/7-abc", Claim(cl, Writer{})).Commit.Seq
+	h.do("supervisor:x/1", Register(Registration{Task: d, Run: run, Token: "t", Worker: eventlog.Process{PID: 9, Fingerprint: "unverified"}}))
+	h.end(run, code(0))
+
+	for _, reason := range []string{EndMaxRuntime, EndHeartbeatStale, EndReclaim} {
+		c := card(reason)
+		run := h.run(c, OriginDispatch)
+		h.do("dispatcher:host/9-def", RequestEnd(run, reason, "detail", "alive"))
+		h.end(run, nil)
+	}
+	e := card("fails")
+	run = h.run(e, OriginDispatch)
+	actor, w = worker(e, run)
+	h.do(actor, Fail(e, "no", h.l, w))
+	f := card("defers")
+	run = h.run(f, OriginDispatch)
+	actor, w = worker(f, run)
+	h.do(actor, Defer(f, time.Hour, "later", h.l, w))
+	g := card("claimed by hand")
+	run = h.run(g, OriginManual)
+	h.now = h.now.Add(time.Hour)
+	h.do("dispatcher:host/9-def", ExpireManual(run))
+}
