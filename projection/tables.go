@@ -26,7 +26,7 @@ const (
 	tabReady     = "ready"        // assignee 0 priority age -> id; startable now
 	tabHeld      = "held"         // 'u' until id, 's' since id -> id; ready, but not yet
 	tabScheduled = "scheduled"    // not_before id -> id
-	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up
+	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up under the settings' limit
 	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
 )
 
@@ -89,7 +89,9 @@ func indexOf(t *Task) []indexEntry {
 		}
 	case t.Status == Scheduled:
 		return []indexEntry{{tabScheduled, string(cat(timeKey(t.NotBefore), []byte(t.ID)))}}
-	case t.Status == Blocked && t.ParkedLimit > 0:
+	case t.Status == Blocked && t.ParkedLimit > 0 && t.MaxRetries == 0:
+		// A card with a limit of its own is not freed by the settings: every
+		// tick would look at it for nothing.
 		return []indexEntry{{tabParked, string(cat(num(uint64(t.ParkedLimit)), []byte(t.ID)))}}
 	}
 	return nil

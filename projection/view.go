@@ -196,9 +196,14 @@ func (v View) ReadyAssignees() []string {
 	}
 }
 
-// Held returns the ready cards whose hold has run out by now (over) and, up to
-// max, those still held (still). A hold from the future has run out: the clock
-// went back, and nobody may wait for it to catch up.
+// maxOver bounds how many cards whose hold has run out one look returns. Behind
+// a quota wall there may be thousands; those held longest come first, and the
+// next tick sees the next.
+const maxOver = 1000
+
+// Held returns ready cards whose hold has run out by now (over) and, up to max,
+// those still held (still). A hold from the future has run out: the clock went
+// back, and nobody may wait for it to catch up.
 func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) {
 	seen := map[string]bool{}
 	add := func(id []byte) bool {
@@ -217,7 +222,7 @@ func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) 
 			return len(still) < max
 		}
 		over = append(over, t)
-		return true
+		return len(over) < maxOver
 	}
 	v.scan(tabHeld, []byte{'u'}, func(k, id []byte) bool { return add(id) })
 	if err == nil {

@@ -66,7 +66,7 @@ func hint(err error) string {
 	var r *eventlog.RefusedError
 	switch {
 	case errors.Is(err, eventlog.ErrNoBoard):
-		return "kanlog init makes it"
+		return "kanlog init makes it (with the same --home and --board)"
 	case errors.As(err, &r):
 		switch r.Kind {
 		case eventlog.Newer:

@@ -79,7 +79,12 @@ func (a *app) create(d projection.Draft) error {
 	decide := projection.Create(d, w)
 	res, err := a.update("create", w, decide)
 	if errors.Is(err, eventlog.ErrNoBoard) && a.freshHome() {
-		// A typo in --board must not make a board where others are.
+		// A typo in --board must not make a board where others are, and a card
+		// that would be refused must not make one either.
+		empty := projection.NewView(eventlog.NewMem([16]byte{}))
+		if _, err := decide(empty, a.now); err != nil {
+			return err
+		}
 		if _, err := a.init(); err != nil {
 			return err
 		}
