@@ -3,6 +3,7 @@ package proc
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -122,6 +123,9 @@ func (s *supervisor) attend() Record {
 		grace      <-chan time.Time // since then
 		again      <-chan time.Time // next SIGKILL
 		pause      = killPause
+		// A worker that is there to stay: give back what starting took. Not
+		// sooner, a collection would delay the many that end at once.
+		lean = time.After(leanAfter)
 	)
 	for {
 		// Reaped first: a command that ended before the signal came ended by
@@ -146,6 +150,8 @@ func (s *supervisor) attend() Record {
 			told = true
 		case <-grace:
 			grace, again = nil, time.After(0)
+		case <-lean:
+			debug.FreeOSMemory()
 		case <-again:
 			s.tree.signal(syscall.SIGKILL, ended)
 			again = time.After(pause)

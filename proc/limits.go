@@ -26,10 +26,18 @@ const (
 	// forked while it was being read.
 	maxScanRounds = 5
 
+	// maxSettles bounds how often a process is looked at again that is just
+	// executing a program and has no environment yet, settlePause apart.
+	maxSettles  = 20
+	settlePause = time.Millisecond
+
 	// busyTries bounds the starts of a command that is still open for writing
-	// somewhere (ETXTBSY); the pause doubles from busyPause: 1.3 s in all.
-	busyTries = 8
+	// somewhere (ETXTBSY); the pause doubles from busyPause: 2.6 s in all.
+	busyTries = 9
 	busyPause = 10 * time.Millisecond
+
+	// leanAfter is how long a worker runs before its supervisor returns memory.
+	leanAfter = time.Second
 
 	// killPause is the pause between two rounds of SIGKILL to a tree that has
 	// not ended, doubling to killPauseMax.

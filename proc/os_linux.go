@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -24,7 +25,7 @@ func anonymousFile(text []byte) (*os.File, error) {
 
 // closeOnExecFrom makes every descriptor from first up close-on-exec.
 func closeOnExecFrom(first int) {
-	if unix.CloseRange(uint(first), ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC) == nil {
+	if unix.CloseRange(uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}
 	// Before Linux 5.11.
@@ -54,6 +55,10 @@ func unblockSignals() error {
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// onMainThread: the main thread ends with the process, any other may end before
+// it and take the worker along.
+func onMainThread() bool { return unix.Gettid() == os.Getpid() }
 
 func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
 

@@ -24,6 +24,9 @@ func unblockSignals() error { return nil }
 
 func workerAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// onMainThread does not matter here: there is no parent-death signal.
+func onMainThread() bool { return true }
+
 func mayExecute(file string) bool { return unix.Access(file, unix.X_OK) == nil }
 
 func signalName(sig syscall.Signal) string { return unix.SignalName(sig) }

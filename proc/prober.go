@@ -72,7 +72,7 @@ func (p *Prober) ProbeClaimer(id Identity) Evidence {
 	case otherBoot:
 		return Evidence{Answer: Dead, Why: where, OtherBoot: true}
 	case foreign, foreignMachine:
-		return concludeForeign(at, where, lockUnknown, nil)
+		return Evidence{Answer: Held, Why: where, Foreign: true, LockUnknown: true}
 	}
 	there, why := p.look(id)
 	why = fmt.Sprintf("claimer %d: %s", id.PID, why)

@@ -1,6 +1,9 @@
 package proc
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // scan is one reading of /proc, shared by all runs of a tick.
 type scan struct {
@@ -121,27 +124,49 @@ func scanProcesses(w world) *scan {
 	return s
 }
 
+// read looks at one process. While a process is executing a program it has no
+// environment for an instant, and would be missed by its token: an empty one
+// counts only if the process is twice seen to have been given an empty one.
 func (s *scan) read(w world, pid int) {
-	line, err := w.stat(pid)
-	if isHidden(err) {
-		return
-	}
 	q := process{pid: pid}
-	if err == nil {
-		q.stat, err = parseStat(line)
+	empty := 0
+	for look := 0; ; look++ {
+		env, err := w.environ(pid)
+		line, serr := w.stat(pid)
+		if isHidden(serr) {
+			return
+		}
+		if serr == nil {
+			q.stat, serr = parseStat(line)
+		}
+		if serr != nil {
+			s.incomplete = fmt.Sprintf("process %d cannot be read: %v", pid, serr)
+			return
+		}
+		if q.stat.ended() {
+			return
+		}
+		if err != nil && !isHidden(err) {
+			s.incomplete = fmt.Sprintf("the environment of process %d cannot be read: %v", pid, err)
+		}
+		q.token = tokenOf(env)
+		if err != nil || len(env) > 0 || q.stat.kernel || q.stat.state == 'Z' {
+			break
+		}
+		if empty++; !q.stat.noEnv {
+			empty = 0
+		}
+		if empty == 2 {
+			break
+		}
+		if look == maxSettles {
+			s.incomplete = fmt.Sprintf("process %d has had no environment for too long", pid)
+			break
+		}
+		if look > 1 {
+			time.Sleep(settlePause)
+		}
 	}
-	if err != nil {
-		s.incomplete = fmt.Sprintf("process %d cannot be read: %v", pid, err)
-		return
-	}
-	if q.stat.ended() {
-		return
-	}
-	env, err := w.environ(pid)
-	if err != nil && !isHidden(err) {
-		s.incomplete = fmt.Sprintf("the environment of process %d cannot be read: %v", pid, err)
-	}
-	q.token = tokenOf(env)
 	s.processes = append(s.processes, q)
 	s.bySession[q.stat.session] = append(s.bySession[q.stat.session], q)
 }

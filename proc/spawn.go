@@ -68,6 +68,10 @@ func Spawn(s SpawnSpec) (*Child, error) {
 	if len(s.Args) == 0 {
 		return nil, errors.New("spawn: no arguments")
 	}
+	env := s.Env
+	if env == nil {
+		env = []string{} // nil would be our own
+	}
 	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("spawn: %w", err)
@@ -90,7 +94,7 @@ func Spawn(s SpawnSpec) (*Child, error) {
 	closeOnExecFrom(ReportFD)
 	p, err := os.StartProcess(program, s.Args, &os.ProcAttr{
 		Dir:   s.Dir,
-		Env:   s.Env,
+		Env:   env,
 		Files: []*os.File{spec, output, output, w},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -14,6 +14,11 @@ type stat struct {
 	session int
 	threads int
 	start   string // clock ticks since boot; an opaque name, compared only for equality
+	kernel  bool   // a thread of the kernel; it never has an environment
+	// noEnv: it was executed with an empty environment. Not so while it is just
+	// executing or ending, when there is none to be seen either. Means nothing
+	// unless we may read its environment.
+	noEnv bool
 }
 
 // ended reports whether the line is that of a process of which nothing runs.
@@ -54,6 +59,17 @@ func parseStat(line []byte) (stat, error) {
 		}
 		*n.to = v
 	}
+	flags, err := strconv.ParseUint(string(f[6]), 10, 64)
+	if err != nil {
+		return stat{}, errHalfStat
+	}
+	const (
+		kernelThread = 0x00200000
+		envStart     = 47 // field 50
+		envEnd       = 48
+	)
+	s.kernel = flags&kernelThread != 0
+	s.noEnv = len(f) <= envEnd || string(f[envEnd]) != "0" && bytes.Equal(f[envStart], f[envEnd])
 	if _, err := strconv.ParseUint(s.start, 10, 64); err != nil {
 		return stat{}, errHalfStat
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -47,7 +47,10 @@ type Supervision struct {
 	RecordPath string
 	// KillGrace is the time between SIGTERM and SIGKILL.
 	KillGrace time.Duration
-	Board     Board
+	// Interruptible makes INT and HUP mean what TERM does, for a supervisor in
+	// somebody's terminal. Otherwise they do nothing.
+	Interruptible bool
+	Board         Board
 	// Report is the report pipe, or nil if nobody waits for one.
 	Report *os.File
 	// Now is the clock for what is recorded; nil is time.Now.
@@ -66,7 +69,8 @@ type Supervision struct {
 // It takes the process over: signals, child-subreaper, every child. Call it
 // once, on the main goroutine locked to the main thread since init, because
 // the worker is killed when the thread that forked it ends. INT, HUP, PIPE and
-// the terminal's stop signals do nothing to it; TERM ends the worker.
+// the terminal's stop signals do nothing to it (but see Interruptible); TERM
+// ends the worker.
 func Supervise(s Supervision) (exitCode int) {
 	if s.Now == nil {
 		s.Now = time.Now
@@ -74,6 +78,7 @@ func Supervise(s Supervision) (exitCode int) {
 	if s.Hook == nil {
 		s.Hook = func(string) {}
 	}
+	runtime.LockOSThread()
 	sv := &supervisor{Supervision: s}
 	sv.takeSignals()
 	closeOnExecFrom(ReportFD)
@@ -102,9 +107,15 @@ func (s *supervisor) takeSignals() {
 	signal.Notify(s.children, syscall.SIGCHLD)
 	s.term = make(chan os.Signal, 1)
 	signal.Notify(s.term, syscall.SIGTERM)
+	if s.Interruptible {
+		signal.Notify(s.term, syscall.SIGINT, syscall.SIGHUP)
+	}
 }
 
 func (s *supervisor) run() int {
+	if !onMainThread() {
+		return s.refuse(errors.New("the supervisor does not run on the main thread"))
+	}
 	if err := adoptOrphans(); err != nil {
 		return s.refuse(fmt.Errorf("child subreaper: %w", err))
 	}
@@ -123,7 +134,6 @@ func (s *supervisor) run() int {
 	}
 	s.report(Registered, "")
 	s.Hook("supervise.registered")
-	debug.FreeOSMemory()
 
 	rec := s.runCommand()
 	s.Hook("supervise.ended")

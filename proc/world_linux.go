@@ -70,8 +70,35 @@ func (linux) pids() ([]int, error) {
 	return pids, nil
 }
 
-func (linux) stat(pid int) ([]byte, error)    { return readProc(pid, "stat") }
-func (linux) environ(pid int) ([]byte, error) { return readProc(pid, "environ") }
+func (linux) stat(pid int) ([]byte, error) { return readProc(pid, "stat") }
+
+// environ asks the other threads when the first has ended: they still have it.
+func (linux) environ(pid int) ([]byte, error) {
+	text, err := readProc(pid, "environ")
+	if err != nil || len(text) > 0 {
+		return text, err
+	}
+	for _, tid := range otherThreads(pid) {
+		if more, err := readProc(tid, "environ"); err == nil && len(more) > 0 {
+			return more, nil
+		}
+	}
+	return text, nil
+}
+
+func otherThreads(pid int) []int {
+	entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil
+	}
+	var tids []int
+	for _, e := range entries {
+		if tid, err := strconv.Atoi(e.Name()); err == nil && tid != pid {
+			tids = append(tids, tid)
+		}
+	}
+	return tids
+}
 
 func readProc(pid int, name string) ([]byte, error) {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/" + name)
