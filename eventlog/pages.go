@@ -65,15 +65,51 @@ func (p pages) at(id uint64) (page, error) {
 		return page{}, p.damaged("page %d reaches beyond the %d pages in use", id, count)
 	}
 	g := page{b: head[:(over+1)*uint64(p.size)], n: n, leaf: flags == flagLeaf}
-	if pageHeader+16*n > len(g.b) || (!g.leaf && n == 0) {
-		return page{}, p.damaged("page %d cannot hold %d elements", id, n)
-	}
-	for i := range n {
-		if start, length := g.span(i); start+length > uint64(len(g.b)) {
-			return page{}, p.damaged("element %d of page %d lies outside of it", i, id)
-		}
+	if !g.sound() || (!g.leaf && n == 0) {
+		return page{}, p.damaged("page %d cannot hold its %d elements", id, n)
 	}
 	return g, nil
+}
+
+// sound reports whether all elements lie inside of the page.
+func (g page) sound() bool {
+	if pageHeader+16*g.n > len(g.b) {
+		return false
+	}
+	for i := range g.n {
+		if start, length := g.span(i); start+length > uint64(len(g.b)) {
+			return false
+		}
+	}
+	return true
+}
+
+// soundBucket reports whether a value of the root tree can be a bucket: root
+// page and sequence (8 bytes each), and, if the root is 0, the bucket's only
+// page right behind them. bbolt copies such a page to Go's heap, and what it
+// then reads beyond the end is anybody's.
+func soundBucket(value []byte) bool {
+	o := binary.NativeEndian
+	if len(value) < 16 {
+		return false
+	}
+	if o.Uint64(value) != 0 {
+		return true
+	}
+	b := value[16:]
+	if len(b) < pageHeader || o.Uint16(b[8:]) != flagLeaf {
+		return false
+	}
+	g := page{b: b, n: int(o.Uint16(b[10:])), leaf: true}
+	if !g.sound() {
+		return false
+	}
+	for i := range g.n {
+		if g.flagged(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // span is where the key of element i begins, and how long key and value are.
@@ -95,12 +131,25 @@ func (g page) key(i int) []byte {
 	return g.b[start : start+length]
 }
 
+// value is of element i of a leaf.
+func (g page) value(i int) []byte {
+	start, length := g.span(i)
+	return g.b[start+uint64(len(g.key(i))) : start+length]
+}
+
+// flagged reports whether element i of a leaf calls itself a bucket; bbolt then
+// acts as if there were no value.
+func (g page) flagged(i int) bool {
+	return binary.NativeEndian.Uint32(g.b[pageHeader+16*i:]) != 0
+}
+
 func (g page) child(i int) uint64 { return binary.NativeEndian.Uint64(g.b[pageHeader+16*i+8:]) }
 
 // walk is a path from the root of a tree to a leaf.
 type walk struct {
 	pages
-	stack []step
+	buckets bool // the tree holds buckets, not values
+	stack   []step
 }
 
 type step struct {
@@ -143,6 +192,11 @@ func (w *walk) down(id uint64, pick func(page) int) error {
 		s := step{page: g}
 		if !g.leaf {
 			s.index = pick(g)
+		}
+		for i := range g.n {
+			if g.leaf && (g.flagged(i) != w.buckets || w.buckets && !soundBucket(g.value(i))) {
+				return w.damaged("element %d of page %d is not what belongs there", i, id)
+			}
 		}
 		// bbolt steps over a leaf without elements into pages that were not
 		// walked here; it never writes one below the root.

@@ -109,10 +109,15 @@ func (s *session) commit() error {
 }
 
 // end lets go of the file. It never blocks: bbolt's Close waits for locks that
-// a panic inside of bbolt left taken, so then only the file is closed, which
-// ends its flock too, and the mapping stays until the process ends.
+// a panic inside of bbolt left taken, so then only the file is let go, and the
+// mapping stays until the process ends.
 func (s *session) end() {
-	defer s.file.Close()
+	defer func() {
+		// A mapping keeps the open file, and with it the flock, beyond Close.
+		// If bbolt has closed it already, this fails and nothing is locked.
+		_ = flock(s.file, syscall.LOCK_UN)
+		s.file.Close()
+	}()
 	if s.db == nil || !s.quiet {
 		return
 	}

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // logFill is how full bbolt fills the log's pages. Keys only grow there, so the
@@ -284,8 +284,9 @@ func (t *Tx) Put(table string, key, val []byte) {
 		b = t.table(table)
 	}
 	t.walkTo(b, key)
-	// bbolt copies the key but keeps the value until the commit.
-	if t.keep(b.Put(key, slices.Clone(val))); t.err == nil {
+	// bbolt copies the key but keeps the value until the commit, and takes
+	// nil for none at all until then.
+	if t.keep(b.Put(key, append([]byte{}, val...))); t.err == nil {
 		t.changed = true
 	}
 }
@@ -331,7 +332,12 @@ func (t *Tx) damaged(format string, a ...any) error {
 
 // keep remembers the first error of a method that returns none.
 func (t *Tx) keep(err error) {
-	if err != nil && t.err == nil {
+	switch {
+	case err == nil || t.err != nil:
+	case errors.Is(err, berrors.ErrIncompatibleValue):
+		// A bucket where a value should be; none of ours nests.
+		t.err = t.damaged("write: %v", err)
+	default:
 		t.err = fmt.Errorf("write store: %w", err)
 	}
 }
@@ -378,7 +384,7 @@ func (t *Tx) walkRoot(root uint64, key []byte) *walk {
 	if root == 0 || t.pages.size == 0 {
 		return nil
 	}
-	w := &walk{pages: t.pages}
+	w := &walk{pages: t.pages, buckets: root == t.root}
 	if err := w.seek(root, key); err != nil {
 		panic(damage{err})
 	}

@@ -51,6 +51,10 @@ func BookEnd(e Ending, l Limits) Decider {
 			}
 			return already(t.ID, "booked before"), nil
 		}
+		if e.Unproven && !r.LeasePast(now) {
+			// It moved its lease since somebody looked.
+			return already(t.ID, fmt.Sprintf("run %d has a lease until %s", r.ID, r.ClaimExpires)), nil
+		}
 		if !r.Open() {
 			return decided(t.ID, event(t.ID, r.ID, closedEnd(r, e))), nil
 		}

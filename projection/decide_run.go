@@ -39,6 +39,9 @@ func Claim(c ClaimFor, w Writer) Decider {
 		if c.TTL < time.Second || c.TTL > MaxDuration {
 			return Decision{}, invalid("a claim of %s is out of range (1s or more)", c.TTL)
 		}
+		// The lease is kept in whole seconds. A deadline beyond it would look
+		// like one that another clock wrote, and count as run out at once.
+		ttl := (c.TTL + time.Second - 1).Truncate(time.Second)
 		t, open, stop, err := fence(v, "claim", c.Task, w)
 		if err != nil || stop.Refused != nil {
 			return stop, err
@@ -61,7 +64,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 		}
 		d := &eventlog.Claimed{
 			Origin: c.Origin, Lane: LaneReady, Assignee: t.Assignee, Holder: c.Holder,
-			Deadline: now.Add(c.TTL), TTLSeconds: int64(c.TTL / time.Second), Claimer: c.Claimer,
+			Deadline: now.Add(ttl), TTLSeconds: int64(ttl / time.Second), Claimer: c.Claimer,
 			OnCleanExit: c.OnCleanExit, MaxRuntimeSeconds: int64(c.MaxRuntime / time.Second),
 		}
 		if t.MaxRuntimeSeconds > 0 {
@@ -177,6 +180,11 @@ func Extend(run uint64) Decider {
 func (r *Run) LeaseOver(now eventlog.Time) bool {
 	return now >= r.ClaimExpires || r.ClaimExpires > now.Add(r.Lease())
 }
+
+// LeasePast tells whether the lease has run out beyond doubt. It alone may
+// release a worker that cannot be looked at from here, so a lease written by
+// another clock has to pass like any other.
+func (r *Run) LeasePast(now eventlog.Time) bool { return now >= r.ClaimExpires }
 
 // RequestEnd records the decision to end a run's processes, before anybody
 // signals them. It is written once; a run that is gone by now needs none.

@@ -216,6 +216,9 @@ func (f *folder) event(e eventlog.Event) error {
 }
 
 func (f *folder) created(id string, d *eventlog.Created) error {
+	if id == "" {
+		return inconsistent("event %d creates a card without an id", f.seq)
+	}
 	if was, err := f.Task(id); err != nil || was != nil {
 		return inconsistent("event %d creates card %s a second time", f.seq, id)
 	}
@@ -246,22 +249,21 @@ func (f *folder) created(id string, d *eventlog.Created) error {
 
 func (f *folder) claimed(id string, d *eventlog.Claimed) error {
 	return f.task(id, func(t *Task) error {
-		if t.CurrentRun != 0 || t.Worker != 0 {
-			return inconsistent("event %d opens a second run of card %s", f.seq, id)
-		}
 		r := &Run{
 			ID: f.seq, Task: id, Assignee: d.Assignee, Lane: d.Lane, Origin: d.Origin, Holder: d.Holder,
 			StartedAt: f.c.At, Claimer: d.Claimer, Deadline: d.Deadline, TTLSeconds: d.TTLSeconds,
 			OnCleanExit: d.OnCleanExit, MaxRuntimeSeconds: d.MaxRuntimeSeconds,
 			ClaimExpires: d.Deadline,
 		}
-		f.open(t, r)
-		return nil
+		return f.open(t, r)
 	})
 }
 
-// open makes r the card's newest run.
-func (f *folder) open(t *Task, r *Run) {
+// open makes r the card's newest run; nothing of another may be there (I2).
+func (f *folder) open(t *Task, r *Run) error {
+	if t.CurrentRun != 0 || t.Worker != 0 {
+		return inconsistent("event %d opens a second run of card %s", f.seq, t.ID)
+	}
 	t.Status, t.CurrentRun, t.LastRun = Running, r.ID, r.ID
 	t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 	if t.StartedAt == 0 {
@@ -269,6 +271,7 @@ func (f *folder) open(t *Task, r *Run) {
 	}
 	f.w.Put(tabTaskRuns, cat(under(t.ID), num(r.ID)), nil)
 	putRun(f.w, r)
+	return nil
 }
 
 // end closes a run and gives the card its next status. The worker's evidence
@@ -362,8 +365,7 @@ func (f *folder) both(e eventlog.Event, change func(*Task, *Run) error) error {
 func (f *folder) answered(e eventlog.Event, change func(*Task, *Run)) error {
 	if e.Run == 0 {
 		err := f.task(e.Task, func(t *Task) error {
-			f.open(t, &Run{ID: f.seq, Task: t.ID, Assignee: t.Assignee, Lane: LaneReady, Origin: OriginManual, StartedAt: f.c.At})
-			return nil
+			return f.open(t, &Run{ID: f.seq, Task: t.ID, Assignee: t.Assignee, Lane: LaneReady, Origin: OriginManual, StartedAt: f.c.At})
 		})
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -96,7 +97,7 @@ func checkName(what, s string) error {
 	if err := checkLine(what, s, MaxName); err != nil {
 		return err
 	}
-	if s != "" && (unicode.IsSpace(rune(s[0])) || unicode.IsSpace(rune(s[len(s)-1]))) {
+	if strings.TrimSpace(s) != s {
 		return invalid("%s %q begins or ends with a blank", what, s)
 	}
 	return nil

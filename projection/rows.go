@@ -16,6 +16,7 @@ import (
 // Task is a card as it is now. Its body is kept apart (View.Body), so that a
 // heartbeat does not rewrite it.
 type Task struct {
+	//lint:ignore U1000 msgpack reads its tag through reflection
 	_msgpack struct{} `msgpack:",as_array"`
 
 	ID                string
@@ -66,6 +67,7 @@ type Task struct {
 
 // Run is one attempt at a card.
 type Run struct {
+	//lint:ignore U1000 msgpack reads its tag through reflection
 	_msgpack struct{} `msgpack:",as_array"`
 
 	ID        uint64
@@ -129,6 +131,7 @@ func (r *Run) Lease() time.Duration { return time.Duration(r.TTLSeconds) * time.
 
 // Comment is a note on a card.
 type Comment struct {
+	//lint:ignore U1000 msgpack reads its tag through reflection
 	_msgpack struct{} `msgpack:",as_array"`
 
 	Seq    uint64

@@ -203,6 +203,9 @@ func (s *MemStore) Update(actor string, now eventlog.Time, decide Decider) (Resu
 			return Result{}, err
 		}
 	}
+	if d.Refused != nil {
+		res = Result{Task: d.Task}
+	}
 	return res, d.Refused
 }
 

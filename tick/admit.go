@@ -11,6 +11,10 @@ import (
 // not cost more on a bigger board.
 const maxWaiting = 100
 
+// readWaiting is how many waiting cards are read: one more than are named, so
+// that the report can say that there are more.
+const readWaiting = maxWaiting + 1
+
 // slots counts what is active against the caps. A closed run whose process
 // lives on takes a slot like an open one.
 type slots struct {

@@ -39,7 +39,7 @@ func judge(r *projection.Run, e Evidence, now eventlog.Time, p Policy) verdict {
 		return verdict{book: true}
 	case Held:
 		// Never a signal: it may be somebody else's process.
-		if e.Unprovable && r.LeaseOver(now) {
+		if e.Unprovable && r.LeasePast(now) {
 			return verdict{book: true, unproven: true}
 		}
 		return verdict{deferEnd: asked}

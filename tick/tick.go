@@ -60,7 +60,10 @@ func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
 		}
 		defer release()
 	}
-	t := &tick{Dispatcher: d, o: o, rep: rep, now: d.Clock()}
+	t := &tick{Dispatcher: d, Board: d.Board, o: o, rep: rep, now: d.Clock()}
+	if o.DryRun {
+		t.Board = projection.Rehearse(d.Board)
+	}
 	if err := t.sweep(); err != nil {
 		return rep, err
 	}
@@ -73,35 +76,25 @@ func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
 // tick is one pass.
 type tick struct {
 	*Dispatcher
-	o   Options
-	now eventlog.Time
+	// Board is the dispatcher's, in a dry run a rehearsal on it.
+	Board Board
+	o     Options
+	now   eventlog.Time
 
 	repMu sync.Mutex
 	rep   *Report
 }
 
-// update runs a decider and reports what it appended; in a dry run it decides
-// and appends nothing.
+// update runs a decider and reports what it appended, or in a dry run would
+// have.
 func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.Event, error) {
-	var events []eventlog.Event
-	var first uint64
-	var err error
 	t.mu.Lock()
-	if t.o.DryRun {
-		err = t.Board.View(func(v projection.View) error {
-			d, err := decide(v, now)
-			events = d.Events
-			return err
-		})
-	} else {
-		var res projection.Result
-		res, err = t.Board.Update(t.Actor, now, decide)
-		events, first = res.Commit.Events, res.Commit.Seq
-	}
+	res, err := t.Board.Update(t.Actor, now, decide)
 	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
+	events, first := res.Commit.Events, res.Commit.Seq
 	for i := range events {
 		if _, ok := events[i].Data.(*eventlog.Claimed); ok {
 			events[i].Run = first + uint64(i)
@@ -181,12 +174,14 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 		return err
 	}
 	if v.requestEnd != "" {
-		events, err := t.update(t.now, projection.RequestEnd(r.ID, v.requestEnd, v.detail, e.String()))
+		request := projection.RequestEnd(r.ID, v.requestEnd, v.detail, e.String())
+		events, err := t.update(t.now, t.again(r.ID, e, v.requestEnd, request))
 		if err != nil {
 			return err
 		}
 		if len(events) == 0 {
-			// It ended, or was asked to, since we looked: the next tick sees.
+			// It ended, answered, beat or was asked to end since we looked: the
+			// next tick sees.
 			return nil
 		}
 	}
@@ -197,10 +192,23 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 	return look.Signal(r, e, v.signal)
 }
 
+// again judges a run once more as it stands in the transaction: what was
+// decided on an older picture must not end a worker that has answered or beaten
+// since.
+func (t *tick) again(run uint64, e Evidence, reason string, request projection.Decider) projection.Decider {
+	return func(v projection.View, now eventlog.Time) (projection.Decision, error) {
+		r, err := v.Run(run)
+		if err != nil || r == nil || judge(r, e, now, t.Policy).requestEnd != reason {
+			return projection.Decision{}, err
+		}
+		return request(v, now)
+	}
+}
+
 // EndNow is the acting half of an operator's reclaim: it looks at one run whose
 // end was requested and does at once what the next tick would do.
 func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
-	t := &tick{Dispatcher: d, rep: newReport(false), now: d.Clock()}
+	t := &tick{Dispatcher: d, Board: d.Board, rep: newReport(false), now: d.Clock()}
 	var r *projection.Run
 	err := d.Board.View(func(v projection.View) (err error) {
 		r, err = v.Run(run)
@@ -341,10 +349,12 @@ func (t *tick) pick() ([]*projection.Task, error) {
 // for them or the report may name them, and others that wait.
 func (t *tick) candidates(v projection.View, active []*projection.Run, profiles map[string]bool, free int) (cards, others []*projection.Task, err error) {
 	for _, name := range v.ReadyAssignees() {
-		left := maxWaiting
-		list := &others
+		left, list := readWaiting-len(others), &others
 		if profiles[name] {
-			left, list = maxWaiting+free, &cards
+			left, list = readWaiting+free, &cards
+		}
+		if left <= 0 {
+			continue
 		}
 		err := v.Ready(name, func(c *projection.Task) bool {
 			*list = append(*list, c)
@@ -355,7 +365,7 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 			return nil, nil, err
 		}
 	}
-	over, still, err := v.Held(t.now, maxWaiting)
+	over, still, err := v.Held(t.now, readWaiting)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -385,8 +395,6 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 // launch starts a claimed card's worker and waits for its first word. Whatever
 // keeps it from starting is booked here, in the same pass.
 func (t *tick) launch(ctx context.Context, l Launch) error {
-	ctx, cancel := context.WithTimeout(ctx, t.Policy.LaunchGrace)
-	defer cancel()
 	started, err := t.World.Start(l, func(fork func() error) error {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -395,6 +403,9 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	if err != nil {
 		return t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
 	}
+	// From the fork on: a slow preparation must not eat up the supervisor's time.
+	ctx, cancel := context.WithTimeout(ctx, t.Policy.LaunchGrace)
+	defer cancel()
 	t.Hook("dispatch.forked")
 	word := started.Await(ctx)
 	if word.State == TimedOut && errors.Is(ctx.Err(), context.Canceled) {

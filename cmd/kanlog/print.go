@@ -39,15 +39,20 @@ func clean(s string, keepLines bool) string {
 // the encoder compacts.
 type rawJSON []byte
 
-// printer collects raw pieces while a value is encoded and puts them in
-// afterwards.
-const rawMark = "\x00kanlog-raw-"
+// rawMark begins the number that stands for raw JSON while a value is encoded:
+// its bytes, three digits each, as an exponent. The encoder signs every exponent
+// of its own, and text stands in quotes, so that nothing else can look like it.
+const rawMark = "0e"
 
 func (r rawJSON) MarshalJSON() ([]byte, error) {
-	if r == nil {
+	if len(r) == 0 {
 		return []byte("null"), nil
 	}
-	return json.Marshal(rawMark + fmt.Sprintf("%x", []byte(r)) + "\x00")
+	b := []byte(rawMark)
+	for _, c := range r {
+		b = fmt.Appendf(b, "%03d", c)
+	}
+	return b, nil
 }
 
 // encodeJSON encodes v; indent is "" for one line. In one line raw JSON is
@@ -60,30 +65,45 @@ func encodeJSON(v any, indent string) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	open, end := []byte(`"\u0000kanlog-raw-`), []byte(`\u0000"`)
 	out := buf.Bytes()
 	var whole bytes.Buffer
-	for {
-		i := bytes.Index(out, open)
-		if i < 0 {
-			whole.Write(out)
-			return whole.Bytes(), nil
-		}
-		j := bytes.Index(out[i:], end)
-		var raw []byte
-		if _, err := fmt.Sscanf(string(out[i+len(open):i+j]), "%x", &raw); err != nil {
-			return nil, err
-		}
-		whole.Write(out[:i])
-		if indent == "" {
-			if err := json.Compact(&whole, raw); err != nil {
+	quoted := false
+	for i := 0; i < len(out); i++ {
+		switch {
+		case quoted && out[i] == '\\':
+			whole.WriteByte(out[i])
+			i++
+		case out[i] == '"':
+			quoted = !quoted
+		case !quoted && out[i] == rawMark[0]:
+			raw, end := rawAt(out, i)
+			if raw == nil {
+				break
+			}
+			if indent != "" {
+				whole.Write(raw)
+			} else if err := json.Compact(&whole, raw); err != nil {
 				return nil, err
 			}
-		} else {
-			whole.Write(raw)
+			i = end - 1
+			continue
 		}
-		out = out[i+j+len(end):]
+		whole.WriteByte(out[i])
 	}
+	return whole.Bytes(), nil
+}
+
+// rawAt returns the raw JSON whose mark stands at i, and where it ends; nil if
+// there is none.
+func rawAt(out []byte, i int) (raw []byte, end int) {
+	if !bytes.HasPrefix(out[i:], []byte(rawMark)) {
+		return nil, 0
+	}
+	digit := func(n int) bool { return n < len(out) && out[n] >= '0' && out[n] <= '9' }
+	for end = i + len(rawMark); digit(end) && digit(end+1) && digit(end+2); end += 3 {
+		raw = append(raw, 100*(out[end]-'0')+10*(out[end+1]-'0')+out[end+2]-'0')
+	}
+	return raw, end
 }
 
 // json prints one value.

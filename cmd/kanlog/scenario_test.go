@@ -76,15 +76,17 @@ func TestScenarios(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"jq":       cmdJQ,
-			"await":    cmdAwait,
-			"drain":    cmdDrain,
-			"bills":    cmdBills,
-			"apart":    cmdApart,
-			"capture":  cmdCapture,
-			"code":     cmdCode,
-			"waitgone": cmdWaitGone,
-			"parallel": cmdParallel,
+			"jq":         cmdJQ,
+			"await":      cmdAwait,
+			"drain":      cmdDrain,
+			"bills":      cmdBills,
+			"apart":      cmdApart,
+			"capture":    cmdCapture,
+			"code":       cmdCode,
+			"waitgone":   cmdWaitGone,
+			"parallel":   cmdParallel,
+			"supervisor": cmdSupervisor,
+			"held":       cmdHeld, "release": cmdRelease, "killing": cmdKilling, "forge": cmdForge, "changerow": cmdChangeRow, "damage": cmdDamage, "refusedby": cmdRefusedBy,
 		},
 	})
 }

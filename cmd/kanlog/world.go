@@ -93,7 +93,9 @@ type look struct {
 
 func evidenceOf(e proc.Evidence) tick.Evidence {
 	return tick.Evidence{
-		Answer: tick.Answer(e.Answer), Why: e.Why, OtherBoot: e.OtherBoot,
+		// A foreign run that is proven dead went with its namespace as far as can
+		// be told from here: a container that was taken away, not a crash.
+		Answer: tick.Answer(e.Answer), Why: e.Why, OtherBoot: e.OtherBoot || e.Foreign && e.Answer == proc.Dead,
 		Unprovable: e.Foreign && e.LockUnknown, Members: e.Members,
 	}
 }

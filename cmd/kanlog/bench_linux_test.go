@@ -1,0 +1,276 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// What the program costs, for scripts/cost. Each benchmark takes many samples
+// in one iteration and reports their median: run them with -benchtime=1x.
+
+// program is the built program: that of KANLOG_COST_PROGRAM, or a fresh build.
+func program(b *testing.B) string {
+	if path := os.Getenv("KANLOG_COST_PROGRAM"); path != "" {
+		return path
+	}
+	path := filepath.Join(b.TempDir(), "kanlog")
+	build := exec.Command("go", "build", "-trimpath", "-o", path, "kanlog/cmd/kanlog")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building the program: %v\n%s", err, out)
+	}
+	return path
+}
+
+// costHome is a fresh home with these settings.
+func costHome(b *testing.B, settings string) string {
+	home := b.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(settings), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "KANLOG_") && name != "KANLOG_COST_PROGRAM" {
+			b.Setenv(name, "")
+			os.Unsetenv(name)
+		}
+	}
+	if code := run([]string{"--home", home, "init"}, io.Discard, os.Stderr); code != 0 {
+		b.Fatalf("init exited with %d", code)
+	}
+	return home
+}
+
+func costStore(home string) *projection.Store {
+	return projection.Open(eventlog.BoardDir(home, "default"), eventlog.Options{})
+}
+
+// add puts a card on the board without starting a process for it.
+func add(b *testing.B, store *projection.Store, n int, d projection.Draft) string {
+	d.Title, d.WorkspaceKind = fmt.Sprintf("card %d", n), projection.Scratch
+	binary.BigEndian.PutUint64(d.ID[:], uint64(n))
+	res, err := store.Update("operator:cost", eventlog.TimeOf(time.Now()), projection.Create(d, projection.Writer{}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return res.Task
+}
+
+// until waits for a condition on the board; each look is one short transaction.
+func until(b *testing.B, store *projection.Store, pause time.Duration, what string, ok func(projection.View) (bool, error)) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(pause) {
+		done := false
+		err := store.View(func(v projection.View) (err error) {
+			done, err = ok(v)
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if done {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("%s: not within two minutes", what)
+		}
+	}
+}
+
+func quiet(v projection.View) (bool, error) {
+	active, err := v.Active()
+	return len(active) == 0, err
+}
+
+// BenchmarkCreateProcess is a whole `kanlog create` process: start, settings,
+// one durable commit, end.
+func BenchmarkCreateProcess(b *testing.B) {
+	const samples = 50
+	kanlog, home := program(b), costHome(b, "")
+	var create, help, bare []time.Duration
+	for b.Loop() {
+		for i := range samples {
+			create = append(create, process(b, kanlog, "--home", home, "create", fmt.Sprintf("card %d", i)))
+			help = append(help, process(b, kanlog, "help"))
+			bare = append(bare, process(b, "/bin/true"))
+		}
+	}
+	b.ReportMetric(ms(create), "create-ms")
+	b.ReportMetric(ms(help), "start-ms")
+	b.ReportMetric(ms(bare), "true-ms")
+}
+
+func process(b *testing.B, args ...string) time.Duration {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		b.Fatalf("%v: %v", args, err)
+	}
+	return time.Since(start)
+}
+
+// BenchmarkCard is claim, fork, register, /bin/true, book: 200 cards in one
+// tick, until the last is booked.
+func BenchmarkCard(b *testing.B) {
+	const cards = 200
+	kanlog := program(b)
+	home := costHome(b, fmt.Sprintf("max_in_progress = %d\n[profiles.cost]\ncommand = [\"true\"]\non_clean_exit = \"complete\"\n", cards))
+	store := costStore(home)
+	for i := range cards {
+		add(b, store, i, projection.Draft{Assignee: "cost"})
+	}
+	var took time.Duration
+	for b.Loop() {
+		start := time.Now()
+		process(b, kanlog, "--home", home, "dispatch")
+		until(b, store, 10*time.Millisecond, "booking", quiet)
+		took = time.Since(start)
+	}
+	done := 0
+	err := store.View(func(v projection.View) error {
+		return v.Tasks(func(t *projection.Task) bool {
+			if t.Status == projection.Done {
+				done++
+			}
+			return true
+		})
+	})
+	if err != nil || done != cards {
+		b.Fatalf("%d of %d cards are done, %v", done, cards, err)
+	}
+	b.ReportMetric(float64(took.Microseconds())/1e3/cards, "card-ms")
+}
+
+// BenchmarkSupervisor is the resident memory of supervisors whose workers wait.
+func BenchmarkSupervisor(b *testing.B) {
+	const workers = 5
+	kanlog := program(b)
+	fifo := filepath.Join(b.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	home := costHome(b, fmt.Sprintf("max_in_progress = %d\n[profiles.cost]\ncommand = [\"sh\", \"-c\", \"exec cat <%s\"]\non_clean_exit = \"complete\"\n", workers, fifo))
+	store := costStore(home)
+	for i := range workers {
+		add(b, store, i, projection.Draft{Assignee: "cost"})
+	}
+	var rss, anon []int64 // KiB
+	for b.Loop() {
+		// Held open for reading and writing, so that no worker waits in its
+		// open and all end when it is closed.
+		gate, err := os.OpenFile(fifo, os.O_RDWR, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		process(b, kanlog, "--home", home, "dispatch")
+		var runs []*projection.Run
+		until(b, store, 10*time.Millisecond, "registering", func(v projection.View) (bool, error) {
+			runs, err = v.Active()
+			return len(runs) == workers, err
+		})
+		for _, r := range runs {
+			for !hasWorkerWaiting(r.PID, fifo) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			rss = append(rss, memoryKiB(b, r.PID, "VmRSS:"))
+			anon = append(anon, memoryKiB(b, r.PID, "RssAnon:"))
+		}
+		gate.Close()
+		until(b, store, 10*time.Millisecond, "booking", quiet)
+	}
+	b.ReportMetric(mib(rss), "rss-MiB")
+	b.ReportMetric(mib(anon), "anon-MiB")
+}
+
+// hasWorkerWaiting tells whether a child of pid has the fifo as its input.
+func hasWorkerWaiting(pid int, fifo string) bool {
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		if in, _ := os.Readlink("/proc/" + child + "/fd/0"); in == fifo {
+			return true
+		}
+	}
+	return false
+}
+
+// memoryKiB is one line of a process's status.
+func memoryKiB(b *testing.B, pid int, name string) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == name {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+	}
+	b.Fatalf("/proc/%d/status has no %s", pid, name)
+	return 0
+}
+
+// BenchmarkIdleTick is a tick with nothing to do on boards of growing size, in
+// this process, so that the start of a program does not hide what grows.
+func BenchmarkIdleTick(b *testing.B) {
+	const samples = 51
+	sizes := []int{100, 1000, 10000}
+	homes := make([]string, len(sizes))
+	for i, size := range sizes {
+		homes[i] = costHome(b, "[profiles.cost]\ncommand = [\"true\"]\n")
+		store := costStore(homes[i])
+		for n := range size {
+			if n%2 == 0 {
+				add(b, store, n, projection.Draft{Assignee: "cost", Blocked: true, BlockReason: "waits for a person"})
+				continue
+			}
+			id := add(b, store, n, projection.Draft{Assignee: "cost"})
+			if _, err := store.Update("operator:cost", eventlog.TimeOf(time.Now()), projection.Complete(id, projection.Answer{}, projection.Writer{})); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	took := make([][]time.Duration, len(sizes))
+	for b.Loop() {
+		for range samples {
+			for i := range sizes { // in turn: what disturbs one disturbs all
+				start := time.Now()
+				if code := run([]string{"--home", homes[i], "dispatch"}, io.Discard, os.Stderr); code != 0 {
+					b.Fatalf("dispatch exited with %d", code)
+				}
+				took[i] = append(took[i], time.Since(start))
+			}
+		}
+	}
+	for i, size := range sizes {
+		b.ReportMetric(ms(took[i]), fmt.Sprintf("tick-%d-ms", size))
+		b.ReportMetric(ms(took[i])/ms(took[0]), fmt.Sprintf("ratio-%d", size))
+	}
+}
+
+// ms is the median in milliseconds.
+func ms(samples []time.Duration) float64 {
+	slices.Sort(samples)
+	return float64(samples[len(samples)/2].Microseconds()) / 1e3
+}
+
+// mib is the median in MiB.
+func mib(kib []int64) float64 {
+	slices.Sort(kib)
+	return float64(kib[len(kib)/2]) / 1024
+}

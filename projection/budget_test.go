@@ -1,0 +1,216 @@
+package projection
+
+import (
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+// history writes the runs of a card as letters, oldest first: f counted
+// failure, v violation, r rate limited, d deferred, i interrupted, s stale, c
+// completed, o open. Run n is the n-th letter.
+func history(letters string) []*Run {
+	var runs []*Run
+	for i, l := range letters {
+		r := &Run{ID: uint64(i + 1)}
+		switch l {
+		case 'f':
+			r.Outcome, r.Counted = OutCrashed, true
+		case 'v':
+			r.Outcome, r.Violation = OutCrashed, true
+		case 'r':
+			r.Outcome = OutRateLimited
+		case 'd':
+			r.Outcome = OutDeferred
+		case 'i':
+			r.Outcome, r.Interrupted = OutReclaimed, true
+		case 's':
+			r.Outcome = OutStale
+		case 'c':
+			r.Outcome = OutCompleted
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func TestCount(t *testing.T) {
+	for _, c := range []struct {
+		runs  string
+		fresh uint64
+		want  Counts
+	}{
+		{runs: ""},
+		{runs: "o"},
+		{runs: "f", want: Counts{Failures: 1}},
+		{runs: "fsidrf", want: Counts{Failures: 2}}, // nothing between failures takes them back
+		{runs: "ff", fresh: 1, want: Counts{Failures: 1}},
+		{runs: "ff", fresh: 2},
+		{runs: "vv", want: Counts{Violations: 2}},
+		{runs: "vrrv", want: Counts{Violations: 2}}, // rate-limited runs are neutral
+		{runs: "vvr", want: Counts{Violations: 2, Limited: 1}},
+		{runs: "vfv", want: Counts{Failures: 1, Violations: 1}},
+		{runs: "vdv", want: Counts{Violations: 1}},
+		{runs: "viv", want: Counts{Violations: 1}},
+		{runs: "vsv", want: Counts{Violations: 1}},
+		{runs: "vcv", want: Counts{Violations: 1}},
+		{runs: "vs"},
+		{runs: "vov", want: Counts{Violations: 2}}, // an open run says nothing yet
+		{runs: "rdr", want: Counts{Limited: 3}},
+		{runs: "rfr", want: Counts{Failures: 1, Limited: 1}},
+		{runs: "rir", want: Counts{Limited: 1}},
+		{runs: "rrv", want: Counts{Violations: 1}},
+		{runs: "iii", want: Counts{Interrupted: 3}},
+		{runs: "iri", want: Counts{Interrupted: 1}},
+		{runs: "iif", want: Counts{Failures: 1}},
+	} {
+		equal(t, "the count of "+c.runs, Count(history(c.runs), c.fresh), c.want)
+	}
+}
+
+// TestLimits runs each loop until it stops by itself.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		own  int64 // max retries of the card
+		loop func(b *board) error
+		want int // attempts until the card is blocked
+		park int64
+	}{
+		{"failures", 0, exits(1), 2, 2},
+		{"failures, the card's own limit", 5, exits(1), 5, 5},
+		{"violations", 0, exits(0), 3, 0},
+		{"violations, the card's own limit", 1, exits(0), 1, 0},
+		{"rate limits", 0, exits(ExitTryLater), 24, 0},
+		{"rate limits do not know the card's own limit", 1, exits(ExitTryLater), 24, 0},
+		{"final", 0, exits(ExitFinal), 1, 0},
+		{"deferrals", 0, func(b *board) error {
+			run := b.start("a")
+			b.must(Defer(b.id("a"), time.Minute, "later", b.limits, b.worker("a", run)))
+			b.must(BookEnd(Ending{Run: run}, b.limits))
+			return nil
+		}, 24, 0},
+		{"cut-off claims", 0, func(b *board) error {
+			b.must(BookCutOff(CutOff{Run: b.claim("a"), Interrupted: true}, b.limits))
+			return nil
+		}, 10, 0},
+		{"reboots", 0, func(b *board) error {
+			b.must(BookEnd(Ending{Run: b.start("a"), OtherBoot: true}, b.limits))
+			return nil
+		}, 10, 0},
+		{"starts that fail", 0, func(b *board) error {
+			b.must(BookCutOff(CutOff{Run: b.claim("a"), Error: "died"}, b.limits))
+			return nil
+		}, 2, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBoard(t)
+			b.create("a", func(d *Draft) { d.MaxRetries = c.own })
+			n := 0
+			for b.task("a").Status == Ready && n < 100 {
+				b.wait(time.Hour)
+				if err := c.loop(b); err != nil {
+					t.Fatal(err)
+				}
+				n++
+			}
+			equal(t, "the attempts", n, c.want)
+			equal(t, "the status", b.task("a").Status, Blocked)
+			equal(t, "the limit it is parked under (0: only an operator frees it)", b.task("a").ParkedLimit, c.park)
+		})
+	}
+}
+
+func exits(code int64) func(*board) error {
+	return func(b *board) error { b.ends(b.start("a"), code); return nil }
+}
+
+// Neither of these ever uses up a budget: nothing in them is a failure.
+func TestUncountedEndsGoOn(t *testing.T) {
+	b := newBoard(t)
+	b.create("a")
+	for range 30 {
+		b.wait(time.Hour)
+		run := b.start("a")
+		b.must(RequestEnd(run, EndHeartbeatStale, "", ""))
+		b.must(BookEnd(Ending{Run: run}, b.limits))
+	}
+	equal(t, "the status", b.task("a").Status, Ready)
+}
+
+func TestFreshStart(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fresh func(b *board)
+		want  int64
+	}{
+		{"nothing", func(b *board) {}, 1},
+		{"unblock", func(b *board) {
+			b.must(Block(b.id("a"), "x", "", Writer{}))
+			b.must(Unblock(b.id("a"), Writer{}))
+		}, 0},
+		{"another assignee", func(b *board) { b.must(Assign(b.id("a"), "other", Writer{})) }, 0},
+		{"completion", func(b *board) { b.must(Complete(b.id("a"), Answer{}, Writer{})) }, 0},
+		{"an operator's reclaim", func(b *board) {
+			b.wait(time.Hour)
+			b.claim("a")
+			b.must(Reclaim(b.id("a"), "x", "", false, Writer{}))
+		}, 0},
+		{"a comment", func(b *board) { b.must(AddComment(b.id("a"), "ann", "x", Writer{})) }, 1},
+		{"a cut-off claim", func(b *board) {
+			b.wait(time.Hour)
+			b.must(BookCutOff(CutOff{Run: b.claim("a"), Interrupted: true}, b.limits))
+		}, 1},
+		{"a higher limit", func(b *board) {
+			b.attempt("a", 1)
+			b.limits.FailureLimit = 3
+			b.must(PromoteParked(b.id("a"), b.limits))
+		}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBoard(t)
+			b.create("a")
+			b.attempt("a", 1)
+			c.fresh(b)
+			got, err := b.view().CountsOf(b.task("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "the failures", got.Failures, c.want)
+			runs, _ := b.view().Runs(b.id("a"))
+			equal(t, "the history keeps its first run", runs[0].Counted, true)
+		})
+	}
+}
+
+func TestBackOff(t *testing.T) {
+	l := DefaultLimits()
+	const now = eventlog.Time(1_700_000_000_000_000)
+	for n, base := range map[int64]time.Duration{
+		1: 10 * time.Second, 2: 20 * time.Second, 3: 40 * time.Second, 6: 320 * time.Second,
+		7: 10 * time.Minute, 8: 10 * time.Minute, 1 << 40: 10 * time.Minute,
+	} {
+		for run := uint64(1); run < 200; run++ {
+			if d := l.retryAt(now, n, run).Since(now); d < base || d > base+base/4 {
+				t.Fatalf("failure %d, run %d: waits %s, want %s and up to a quarter more", n, run, d, base)
+			}
+		}
+	}
+	if l.retryAt(now, 1, 5) != l.retryAt(now, 1, 5) {
+		t.Error("the same run waits differently in a replay")
+	}
+	spread := map[eventlog.Time]bool{}
+	for run := uint64(1); run <= 100; run++ {
+		spread[l.retryAt(now, 1, run)] = true
+	}
+	if len(spread) < 90 {
+		t.Errorf("100 runs would come back at %d moments; they should be spread", len(spread))
+	}
+	l.RetryBackoff = 0
+	equal(t, "switched off", l.retryAt(now, 3, 1), 0)
+	l.RetryBackoff = time.Hour
+	if d := l.retryAt(now, 1, 1).Since(now); d > l.MaxBackoff+l.MaxBackoff/4 {
+		t.Errorf("a first wait of %s is above the cap", d)
+	}
+}

@@ -1,0 +1,325 @@
+package projection
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+var walkSeed = flag.Int64("walk", 0, "seed of one random walk, as a failed TestRandomWalk prints it")
+
+// TestRandomWalk throws commands at a board that are often late, foreign or
+// wrong, under a clock that jumps, and checks after each what must never break.
+// The fixed seeds together reach every kind of event.
+func TestRandomWalk(t *testing.T) {
+	const fixed, steps = 15, 200
+	seeds := []int64{time.Now().UnixNano()}
+	for seed := range int64(fixed) {
+		seeds = append(seeds, seed+1)
+	}
+	if *walkSeed != 0 {
+		seeds = []int64{*walkSeed}
+	}
+	reached := map[eventlog.Kind]bool{}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			w := &walk{board: newBoard(t), r: rand.New(rand.NewSource(seed)), log: newWitness(), reached: reached}
+			w.auditor.fresh = eventlog.NewMem(w.s.Mem.UUID())
+			for i := range steps {
+				name, actor, do := w.command()
+				if err := w.step(actor, do); err != nil {
+					t.Fatalf("go test ./projection -run TestRandomWalk -walk %d\nstep %d, %s by %s: %v", seed, i, name, actor, err)
+				}
+			}
+		})
+	}
+	if *walkSeed != 0 {
+		return
+	}
+	for _, k := range eventlog.Kinds() {
+		if !reached[k] {
+			t.Errorf("no walk reached an event %s: the walks prove less than they seem to", k)
+		}
+	}
+}
+
+type walk struct {
+	*board
+	r       *rand.Rand
+	auditor auditor
+	log     *witness
+	reached map[eventlog.Kind]bool
+	titles  []string
+}
+
+// step runs a command and compares everything with everything.
+func (w *walk) step(actor string, do Decider) error {
+	head := w.head()
+	_, err := w.try(actor, do)
+	events := w.since(head.Commit)
+	if err != nil {
+		if errors.Is(err, ErrInconsistent) {
+			return err
+		}
+		fenced := len(events) == 1 && events[0].Kind() == eventlog.KindFenced && errors.Is(err, ErrFenced)
+		if len(events) > 0 && !fenced {
+			return fmt.Errorf("refused with %q, yet it left %s", err, brief(events))
+		}
+	}
+	if len(events) == 0 {
+		if diff := compare(w.auditor.fresh, w.s.Mem); diff != "" {
+			return errors.New("nothing was decided, yet " + diff)
+		}
+		return w.sameIndexes()
+	}
+	err = w.s.Mem.Read(head.Commit+1, func(c eventlog.Commit) error {
+		for i, e := range c.Events {
+			w.reached[e.Kind()] = true
+			if err := w.log.event(c.Actor, c.Seq+uint64(i), e); err != nil {
+				return fmt.Errorf("%s: %w", brief(c.Events), err)
+			}
+		}
+		return w.auditor.commit(c)
+	})
+	if err != nil {
+		return err
+	}
+	if diff := compare(w.auditor.fresh, w.s.Mem); diff != "" {
+		return errors.New(diff)
+	}
+	return w.sameIndexes()
+}
+
+// command makes up a command. Its arguments come from the whole history of the
+// board, so that most of them are stale.
+func (w *walk) command() (name, actor string, do Decider) {
+	// A clock that runs, stands, leaps and goes back.
+	w.wait(time.Duration(w.pick(0, 1, 1, 30, 60, 600, 4000, -1, -60, -4000)) * time.Second)
+	if len(w.titles) < 3 || w.r.Intn(20) == 0 {
+		return w.creation()
+	}
+	title := w.titles[w.r.Intn(len(w.titles))]
+	id, run := w.id(title), w.someRun(title)
+	who := w.someWriter(title, run)
+	by := operator
+	if who.InWorker() {
+		by = fmt.Sprintf("worker:%s/%d", who.Card, who.Run)
+	}
+	const system = "dispatcher:host/1"
+	l := w.limits
+	l.FailureLimit = int64(w.pick(1, 2, 2, 3))
+	commands := []struct {
+		name, by string
+		do       Decider
+	}{
+		{"claim", by, Claim(w.claimFor(title), who)},
+		{"claim", operator, Claim(w.someClaim(title), Writer{})},
+		{"claim and register", system, w.startNow(title)},
+		{"claim and register", system, w.startNow(title)},
+		{"claim and register", system, w.startNow(title)},
+		{"claim by hand", operator, Claim(ClaimFor{Task: id, Origin: OriginManual, Holder: "ann", TTL: time.Minute}, Writer{})},
+		{"register", system, Register(w.registration(title, run))},
+		{"register", system, Register(w.registration(title, w.task(title).CurrentRun))},
+		{"complete", by, Complete(id, Answer{Summary: "ok", Metadata: []byte("{}")}, who)},
+		{"fail", by, Fail(id, "no", l, who)},
+		{"defer", by, Defer(id, time.Minute, "later", l, who)},
+		{"heartbeat", by, Beat(id, []string{"", "half"}[w.r.Intn(2)], l, who)},
+		{"block", by, Block(id, "help", "", who)},
+		{"unblock", by, Unblock(id, who)},
+		{"unblock", operator, Unblock(id, Writer{})},
+		{"unblock", operator, Unblock(id, Writer{})},
+		{"unblock", operator, Unblock(id, Writer{})},
+		{"assign", by, Assign(id, []string{"coder", "other", ""}[w.r.Intn(3)], who)},
+		{"comment", by, AddComment(id, "w", "note", who)},
+		{"create", by, Create(draft(fmt.Sprint("by ", w.r.Intn(3)), func(d *Draft) { d.Key = fmt.Sprint(w.r.Intn(3)) }), who)},
+		{"reclaim", by, Reclaim(id, "x", "", w.r.Intn(3) == 0, who)},
+		{"extend", system, Extend(run)},
+		{"request end", system, RequestEnd(w.task(title).Worker, EndMaxRuntime, "", "")},
+		{"request end", system, RequestEnd(run, []string{EndReclaim, EndMaxRuntime, EndHeartbeatStale, EndTerminalGrace, EndOrphaned}[w.r.Intn(5)], "", "")},
+		{"defer end", system, DeferEnd(run, fmt.Sprint(w.r.Intn(2)), "")},
+		{"book end", system, BookEnd(w.someEnding(run), l)},
+		{"book end", system, BookEnd(w.someEnding(w.task(title).Worker), l)},
+		{"book end", system, BookEnd(w.someEnding(w.task(title).Worker), l)},
+		{"book cut-off", system, BookCutOff(CutOff{Run: run, Interrupted: w.r.Intn(2) == 0, Infrastructure: w.r.Intn(2) == 0, Error: "x"}, l)},
+		{"expire", system, ExpireManual(run)},
+		{"promote due", system, PromoteDue(id)},
+		{"promote parked", system, PromoteParked(id, l)},
+	}
+	if w.r.Intn(3) == 0 {
+		// As a board at work would go on: without these most runs end by a
+		// late reclaim.
+		worker := w.task(title).Worker
+		commands = commands[:0]
+		for _, do := range []Decider{
+			w.startNow(title), w.startNow(title),
+			BookEnd(Ending{Run: worker, Record: exited(int64(w.pick(0, 0, 1, ExitTryLater)))}, l),
+			RequestEnd(worker, []string{EndMaxRuntime, EndHeartbeatStale}[w.r.Intn(2)], "", ""),
+			DeferEnd(worker, fmt.Sprint(w.r.Intn(2)), ""),
+		} {
+			commands = append(commands, struct {
+				name, by string
+				do       Decider
+			}{"go on", system, do})
+		}
+	}
+	c := commands[w.r.Intn(len(commands))]
+	return c.name, c.by, c.do
+}
+
+func (w *walk) creation() (name, actor string, do Decider) {
+	title := fmt.Sprint("card ", len(w.titles))
+	d := draft(title, func(d *Draft) {
+		d.Priority, d.MaxRetries = int64(w.pick(-1, 0, 1)), int64(w.pick(0, 0, 1))
+		if len(w.titles) > 0 && w.r.Intn(2) == 0 {
+			d.Parents = []string{w.id(w.titles[w.r.Intn(len(w.titles))])}
+		}
+		if w.r.Intn(4) == 0 {
+			d.NotBefore = w.now.Add(time.Hour)
+		}
+	})
+	w.titles, w.cards[title] = append(w.titles, title), newID(w.view(), d.ID)
+	return "create", operator, Create(d, Writer{})
+}
+
+func (w *walk) pick(from ...int) int { return from[w.r.Intn(len(from))] }
+
+// someRun is the newest run of the card as a rule, else any number.
+func (w *walk) someRun(title string) uint64 {
+	switch w.r.Intn(6) {
+	case 0:
+		return uint64(w.r.Intn(int(w.head().Seq) + 3))
+	case 1:
+		return 0
+	}
+	return w.task(title).LastRun
+}
+
+// someWriter is an operator, the card's worker, a worker of another card, or
+// one that lost its number.
+func (w *walk) someWriter(title string, run uint64) Writer {
+	switch w.r.Intn(5) {
+	case 0:
+		return Writer{}
+	case 1:
+		return Writer{Run: run}
+	case 2:
+		other := w.titles[w.r.Intn(len(w.titles))]
+		return Writer{Card: w.id(other), Run: w.someRun(other)}
+	}
+	return Writer{Card: w.id(title), Run: run}
+}
+
+func (w *walk) someClaim(title string) ClaimFor {
+	c := w.claimFor(title)
+	c.OnCleanExit = []string{CleanViolation, CleanComplete, CleanReview}[w.r.Intn(3)]
+	if w.r.Intn(3) == 0 {
+		c.Caps = Caps{Board: 3, Profile: 2}
+	}
+	return c
+}
+
+// startNow claims a card, or registers a worker if it is claimed already: a
+// board on which work gets done shows more than one that only refuses.
+func (w *walk) startNow(title string) Decider {
+	if run := w.task(title).CurrentRun; run != 0 {
+		return Register(w.registration(title, run))
+	}
+	return Claim(w.someClaim(title), Writer{})
+}
+
+func (w *walk) someEnding(run uint64) Ending {
+	e := Ending{Run: run, OtherBoot: w.r.Intn(4) == 0, Unproven: w.r.Intn(4) == 0, Evidence: "x"}
+	switch w.r.Intn(4) {
+	case 0, 1:
+		e.Record = exited(int64(w.pick(0, 0, 1, ExitTryLater, ExitFinal)))
+	case 2:
+		e.Record = &ExitRecord{Cause: []string{CauseSignaled, CauseTerminated, CauseStartFailed, CauseNeverStarted}[w.r.Intn(4)], Signal: "KILL"}
+	}
+	return e
+}
+
+// witness follows the events by itself, without the fold: who owns a card, and
+// which processes may live.
+type witness struct {
+	open    map[string]uint64          // card -> its open run
+	living  map[string]map[uint64]bool // card -> runs whose worker may live
+	outcome map[uint64]eventlog.Kind   // run -> how it ended
+}
+
+func newWitness() *witness {
+	return &witness{map[string]uint64{}, map[string]map[uint64]bool{}, map[uint64]eventlog.Kind{}}
+}
+
+func (w *witness) event(actor string, seq uint64, e eventlog.Event) error {
+	// I4: a worker's word about its own card carries the open run. What follows
+	// from its word in the same commit (gave_up) has no run of its own to show.
+	if card, run, ok := workerOf(actor); ok && card == e.Task {
+		switch e.Kind() {
+		case eventlog.KindFenced, eventlog.KindGaveUp:
+		default:
+			if run == 0 || run != w.open[card] || e.Run != run {
+				return fmt.Errorf("I4: %s wrote %s for run %d; open is %d", actor, e.Kind(), e.Run, w.open[card])
+			}
+		}
+	}
+	begin := func() error {
+		if w.open[e.Task] != 0 || len(w.living[e.Task]) > 0 {
+			return fmt.Errorf("I2: run %d begins beside open run %d and workers %v", seq, w.open[e.Task], w.living[e.Task])
+		}
+		w.open[e.Task] = seq
+		return nil
+	}
+	end := func(run uint64, gone bool) error {
+		if w.open[e.Task] != run || w.outcome[run] != "" {
+			return fmt.Errorf("I7: %s ends run %d; open is %d, and it ended before as %q", e.Kind(), run, w.open[e.Task], w.outcome[run])
+		}
+		w.open[e.Task], w.outcome[run] = 0, e.Kind()
+		if gone {
+			delete(w.living[e.Task], run)
+		}
+		return nil
+	}
+	switch d := e.Data.(type) {
+	case *eventlog.Claimed:
+		return begin()
+	case *eventlog.Spawned:
+		if w.open[e.Task] != e.Run || w.living[e.Task][e.Run] {
+			return fmt.Errorf("I3: a worker registers for run %d; open is %d", e.Run, w.open[e.Task])
+		}
+		if w.living[e.Task] == nil {
+			w.living[e.Task] = map[uint64]bool{}
+		}
+		w.living[e.Task][e.Run] = true
+	case *eventlog.Completed:
+		run := e.Run
+		if run == 0 {
+			if err := begin(); err != nil {
+				return err
+			}
+			run = seq
+		}
+		return end(run, d.By == byCleanExit)
+	case *eventlog.ReviewRequested:
+		return end(e.Run, d.By == byCleanExit)
+	case *eventlog.Failed, *eventlog.Deferred:
+		return end(e.Run, false)
+	case *eventlog.Blocked:
+		if e.Run != 0 {
+			return end(e.Run, false)
+		}
+	case *eventlog.Reclaimed, *eventlog.Crashed, *eventlog.ProtocolViolation, *eventlog.RateLimited,
+		*eventlog.TimedOut, *eventlog.Stale, *eventlog.SpawnFailed:
+		return end(e.Run, true)
+	case *eventlog.Exited, *eventlog.TerminalWorkerReaped:
+		if !w.living[e.Task][e.Run] || w.open[e.Task] == e.Run {
+			return fmt.Errorf("%s of run %d, whose worker is not retained", e.Kind(), e.Run)
+		}
+		delete(w.living[e.Task], e.Run)
+	}
+	return nil
+}

@@ -1,0 +1,440 @@
+package projection_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// stateHistories says for every arrow of docs/states.md how to walk it: steps
+// of stateSteps, the last of which moves the card or the run so. A new arrow in
+// the drawing needs its line here, and the other way round.
+var stateHistories = map[string]string{
+	"card [*] --> triage: created":                     "create-triage",
+	"card [*] --> todo: created":                       "create-child",
+	"card [*] --> scheduled: created":                  "create-later",
+	"card [*] --> ready: created":                      "create",
+	"card [*] --> blocked: created":                    "create-blocked",
+	"card triage --> blocked: blocked":                 "create-triage block",
+	"card triage --> done: completed":                  "create-triage complete",
+	"card todo --> ready: promoted":                    "create-child complete-parent",
+	"card todo --> scheduled: promoted":                "create-child-later complete-parent",
+	"card todo --> blocked: blocked":                   "create-child block",
+	"card scheduled --> ready: promoted":               "create-later wait-a-day due",
+	"card scheduled --> blocked: blocked":              "create-later block",
+	"card scheduled --> done: completed":               "create-later complete",
+	"card ready --> running: claimed":                  "create claim",
+	"card ready --> blocked: blocked":                  "create block",
+	"card ready --> blocked: gave_up":                  "create claim spawn exit-78",
+	"card ready --> done: completed":                   "create complete",
+	"card running --> ready: crashed":                  "create claim spawn exit-1",
+	"card running --> ready: protocol_violation":       "create claim spawn exit-0",
+	"card running --> ready: rate_limited":             "create claim spawn exit-75",
+	"card running --> ready: timed_out":                "create claim spawn end-max_runtime gone",
+	"card running --> ready: stale":                    "create claim spawn end-heartbeat_stale gone",
+	"card running --> ready: spawn_failed":             "create claim not-started",
+	"card running --> ready: failed":                   "create claim spawn fail",
+	"card running --> ready: deferred":                 "create claim spawn defer",
+	"card running --> ready: reclaimed":                "create claim cut-off",
+	"card running --> blocked: blocked":                "create claim spawn block",
+	"card running --> blocked: reclaimed":              "create claim-manual wait-a-day expire",
+	"card running --> review: review_requested":        "create claim-review spawn exit-0",
+	"card running --> done: completed":                 "create claim spawn complete",
+	"card blocked --> ready: unblocked":                "create block unblock",
+	"card blocked --> ready: promoted":                 "create claim spawn exit-1 wait-a-day claim spawn exit-1 raise-limit",
+	"card blocked --> todo: unblocked":                 "create-child block unblock",
+	"card blocked --> scheduled: unblocked":            "create-later block unblock",
+	"card blocked --> done: completed":                 "create-blocked complete",
+	"card review --> blocked: blocked":                 "create claim-review spawn exit-0 block",
+	"card review --> done: completed":                  "create claim-review spawn exit-0 complete",
+	"run [*] --> claimed: claimed":                     "create claim",
+	"run [*] --> over: completed":                      "create complete",
+	"run claimed --> supervised: spawned":              "create claim spawn",
+	"run claimed --> over: completed":                  "create claim-manual complete",
+	"run claimed --> over: failed":                     "create claim-manual fail",
+	"run claimed --> over: deferred":                   "create claim-manual defer",
+	"run claimed --> over: blocked":                    "create claim-manual block",
+	"run claimed --> over: reclaimed":                  "create claim cut-off",
+	"run claimed --> over: spawn_failed":               "create claim not-started",
+	"run supervised --> ending: termination_requested": "create claim spawn reclaim",
+	"run supervised --> retained: completed":           "create claim spawn complete",
+	"run supervised --> retained: failed":              "create claim spawn fail",
+	"run supervised --> retained: deferred":            "create claim spawn defer",
+	"run supervised --> retained: blocked":             "create claim spawn block",
+	"run supervised --> over: completed":               "create claim-complete spawn exit-0",
+	"run supervised --> over: review_requested":        "create claim-review spawn exit-0",
+	"run supervised --> over: crashed":                 "create claim spawn gone",
+	"run supervised --> over: protocol_violation":      "create claim spawn exit-0",
+	"run supervised --> over: rate_limited":            "create claim spawn exit-75",
+	"run supervised --> over: spawn_failed":            "create claim spawn start-failed",
+	"run supervised --> over: reclaimed":               "create claim spawn reclaim-force",
+	"run ending --> reaping: completed":                "create claim spawn reclaim complete",
+	"run ending --> reaping: failed":                   "create claim spawn reclaim fail",
+	"run ending --> reaping: deferred":                 "create claim spawn reclaim defer",
+	"run ending --> reaping: blocked":                  "create claim spawn reclaim block",
+	"run ending --> over: reclaimed":                   "create claim spawn reclaim gone",
+	"run ending --> over: timed_out":                   "create claim spawn end-max_runtime gone",
+	"run ending --> over: stale":                       "create claim spawn end-heartbeat_stale gone",
+	"run ending --> over: completed":                   "create claim-complete spawn end-orphaned exit-0",
+	"run ending --> over: review_requested":            "create claim-review spawn end-orphaned exit-0",
+	"run ending --> over: crashed":                     "create claim spawn end-orphaned gone",
+	"run ending --> over: protocol_violation":          "create claim spawn end-orphaned exit-0",
+	"run ending --> over: rate_limited":                "create claim spawn end-orphaned exit-75",
+	"run ending --> over: spawn_failed":                "create claim spawn end-orphaned start-failed",
+	"run retained --> reaping: termination_requested":  "create claim spawn complete end-terminal_grace",
+	"run retained --> over: exited":                    "create claim spawn complete gone",
+	"run reaping --> over: terminal_worker_reaped":     "create claim spawn complete end-terminal_grace gone",
+	"run reaping --> over: exited":                     "create claim spawn complete end-terminal_grace reclaim-force",
+}
+
+// stateSteps is the vocabulary of these histories: each is one decision about
+// the card in hand.
+var stateSteps = map[string]func(*stateStory) error{
+	"create":         func(s *stateStory) error { return s.create(projection.Draft{}) },
+	"create-triage":  func(s *stateStory) error { return s.create(projection.Draft{Triage: true}) },
+	"create-blocked": func(s *stateStory) error { return s.create(projection.Draft{Blocked: true, BlockReason: "why"}) },
+	"create-later":   func(s *stateStory) error { return s.create(projection.Draft{NotBefore: s.now.Add(time.Hour)}) },
+	"create-child":   func(s *stateStory) error { return s.createChild(0) },
+	// A child that is due later than its parent is done.
+	"create-child-later": func(s *stateStory) error { return s.createChild(time.Hour) },
+	"complete-parent": func(s *stateStory) error {
+		return s.update(projection.Complete(s.parent, projection.Answer{}, projection.Writer{}))
+	},
+	"wait-a-day": func(s *stateStory) error { s.now = s.now.Add(24 * time.Hour); return nil },
+
+	"claim":          func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanViolation) },
+	"claim-complete": func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanComplete) },
+	"claim-review":   func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanReview) },
+	"claim-manual":   func(s *stateStory) error { return s.claim(projection.OriginManual, "") },
+	"spawn": func(s *stateStory) error {
+		return s.update(projection.Register(projection.Registration{
+			Task: s.card, Run: s.run(), Token: "token", Worker: eventlog.Process{PID: 7, Fingerprint: "boot:1|7"},
+		}))
+	},
+	"heartbeat": func(s *stateStory) error { return s.update(projection.Beat(s.card, "on it", s.limits, s.writer())) },
+	"complete": func(s *stateStory) error {
+		return s.update(projection.Complete(s.card, projection.Answer{Summary: "did it"}, s.writer()))
+	},
+	"fail": func(s *stateStory) error { return s.update(projection.Fail(s.card, "no", s.limits, s.writer())) },
+	"defer": func(s *stateStory) error {
+		return s.update(projection.Defer(s.card, time.Hour, "", s.limits, s.writer()))
+	},
+	"block":   func(s *stateStory) error { return s.update(projection.Block(s.card, "why", "", s.writer())) },
+	"unblock": func(s *stateStory) error { return s.update(projection.Unblock(s.card, projection.Writer{})) },
+	"comment": func(s *stateStory) error {
+		return s.update(projection.AddComment(s.card, "me", "hm", projection.Writer{}))
+	},
+	"assign": func(s *stateStory) error { return s.update(projection.Assign(s.card, "other", projection.Writer{})) },
+	"assign-back": func(s *stateStory) error {
+		return s.update(projection.Assign(s.card, "coder", projection.Writer{}))
+	},
+	"due": func(s *stateStory) error { return s.update(projection.PromoteDue(s.card)) },
+	"raise-limit": func(s *stateStory) error {
+		l := s.limits
+		l.FailureLimit = 9
+		return s.update(projection.PromoteParked(s.card, l))
+	},
+
+	"exit-0":       func(s *stateStory) error { return s.exit(0) },
+	"exit-1":       func(s *stateStory) error { return s.exit(1) },
+	"exit-75":      func(s *stateStory) error { return s.exit(75) },
+	"exit-78":      func(s *stateStory) error { return s.exit(78) },
+	"start-failed": func(s *stateStory) error { return s.end(&projection.ExitRecord{Cause: projection.CauseStartFailed}) },
+	"told-to-stop": func(s *stateStory) error { return s.end(&projection.ExitRecord{Cause: projection.CauseTerminated}) },
+	"gone":         func(s *stateStory) error { return s.end(nil) },
+	"cut-off": func(s *stateStory) error {
+		return s.update(projection.BookCutOff(projection.CutOff{Run: s.run(), Interrupted: true}, s.limits))
+	},
+	"not-started": func(s *stateStory) error {
+		return s.update(projection.BookCutOff(projection.CutOff{Run: s.run(), Error: "no such program"}, s.limits))
+	},
+	"extend":              func(s *stateStory) error { return s.update(projection.Extend(s.run())) },
+	"expire":              func(s *stateStory) error { return s.update(projection.ExpireManual(s.run())) },
+	"end-max_runtime":     func(s *stateStory) error { return s.requestEnd(projection.EndMaxRuntime) },
+	"end-heartbeat_stale": func(s *stateStory) error { return s.requestEnd(projection.EndHeartbeatStale) },
+	"end-orphaned":        func(s *stateStory) error { return s.requestEnd(projection.EndOrphaned) },
+	"end-terminal_grace":  func(s *stateStory) error { return s.requestEnd(projection.EndTerminalGrace) },
+	"defer-end":           func(s *stateStory) error { return s.update(projection.DeferEnd(s.run(), "held", "held")) },
+	"reclaim": func(s *stateStory) error {
+		return s.update(projection.Reclaim(s.card, "because", "alive", false, projection.Writer{}))
+	},
+	"reclaim-force": func(s *stateStory) error {
+		return s.update(projection.Reclaim(s.card, "because", "held", true, projection.Writer{}))
+	},
+}
+
+// TestEveryArrowOfTheStateDiagram walks each arrow that docs/states.md draws.
+func TestEveryArrowOfTheStateDiagram(t *testing.T) {
+	drawn := drawnArrows(t)
+	for _, arrow := range drawn {
+		if stateHistories[arrow] == "" {
+			t.Errorf("docs/states.md draws %q; stateHistories does not say how to walk it", arrow)
+		}
+	}
+	for arrow, history := range stateHistories {
+		t.Run(arrow, func(t *testing.T) {
+			if !slices.Contains(drawn, arrow) {
+				t.Fatalf("docs/states.md does not draw %q", arrow)
+			}
+			s := newStateStory(t)
+			for _, step := range strings.Fields(history) {
+				s.last = nil
+				if err := stateSteps[step](s); err != nil {
+					t.Fatalf("%s: %s: %v", history, step, err)
+				}
+			}
+			if !slices.Contains(s.last, arrow) {
+				t.Errorf("the last step of %q walked %q", history, s.last)
+			}
+			s.allDrawn(t, drawn)
+		})
+	}
+}
+
+// TestNoArrowOutsideTheStateDiagram lets random histories look for an arrow
+// that is not drawn. A failure prints the history that walked it.
+func TestNoArrowOutsideTheStateDiagram(t *testing.T) {
+	drawn := drawnArrows(t)
+	var names []string
+	for name := range stateSteps {
+		if !strings.HasPrefix(name, "create") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	creates := []string{"create", "create", "create-triage", "create-blocked", "create-later", "create-child", "create-child-later"}
+	seen := map[string]bool{}
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		s := newStateStory(t)
+		history := []string{creates[random.IntN(len(creates))]}
+		if err := stateSteps[history[0]](s); err != nil {
+			t.Fatalf("%s: %v", history[0], err)
+		}
+		for range 150 {
+			step := names[random.IntN(len(names))]
+			// Half the steps go where runs are, so that histories get deep.
+			if random.IntN(2) == 0 {
+				step = []string{"claim", "spawn", "wait-a-day", "unblock", "exit-1"}[random.IntN(5)]
+			}
+			history = append(history, step)
+			_ = stateSteps[step](s) // most are refused; only what was appended counts
+			for _, arrow := range s.last {
+				seen[arrow] = true
+				if !slices.Contains(drawn, arrow) {
+					t.Fatalf("docs/states.md does not draw %q, walked by\n%s", arrow, strings.Join(history, " "))
+				}
+			}
+			s.last = nil
+		}
+	}
+	// Against a walk that looks nowhere.
+	if len(seen) < len(drawn)/2 {
+		t.Errorf("random histories walked %d of %d arrows", len(seen), len(drawn))
+	}
+}
+
+// drawnArrows reads the diagrams: one entry for each event on each arrow.
+func drawnArrows(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "states.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var arrows []string
+	diagram, inside := "", false
+	for _, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "## The card":
+			diagram = "card"
+		case line == "## The run":
+			diagram = "run"
+		case line == "```mermaid":
+			inside = true
+		case line == "```":
+			inside = false
+		case inside && line != "stateDiagram-v2":
+			way, events, ok := strings.Cut(line, ": ")
+			if !ok || !strings.Contains(way, " --> ") {
+				t.Fatalf("docs/states.md: %q is no arrow", line)
+			}
+			for _, e := range strings.Split(events, ", ") {
+				arrows = append(arrows, diagram+" "+way+": "+e)
+			}
+		}
+	}
+	if len(arrows) == 0 {
+		t.Fatal("docs/states.md draws nothing")
+	}
+	slices.Sort(arrows)
+	if once := slices.Compact(slices.Clone(arrows)); len(once) != len(arrows) {
+		t.Fatal("docs/states.md draws an arrow twice")
+	}
+	return arrows
+}
+
+// stateStory is a board in memory with a card in hand. Beside it stands a board
+// that gets the same events one by one: a commit may move a card twice, and
+// both moves are arrows.
+type stateStory struct {
+	store  *projection.MemStore
+	slow   *projection.MemStore
+	limits projection.Limits
+	now    eventlog.Time
+	card   string
+	parent string
+	made   uint64
+	walked []string // arrows, all and
+	last   []string // since it was last emptied
+}
+
+func newStateStory(t *testing.T) *stateStory {
+	t.Helper()
+	return &stateStory{
+		store:  &projection.MemStore{Mem: eventlog.NewMem([16]byte{1})},
+		slow:   &projection.MemStore{Mem: eventlog.NewMem([16]byte{1})},
+		limits: projection.DefaultLimits(),
+		now:    eventlog.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	}
+}
+
+func (s *stateStory) allDrawn(t *testing.T, drawn []string) {
+	t.Helper()
+	for _, arrow := range s.walked {
+		if !slices.Contains(drawn, arrow) {
+			t.Errorf("docs/states.md does not draw %q", arrow)
+		}
+	}
+}
+
+func (s *stateStory) update(d projection.Decider) error {
+	res, err := s.store.Update("operator:test", s.now, d)
+	if res.Task != "" && s.card == "" {
+		s.card = res.Task
+	}
+	for i, e := range res.Commit.Events {
+		part := res.Commit
+		part.Seq, part.Events = res.Commit.Seq+uint64(i), res.Commit.Events[i:i+1]
+		run := e.Run
+		cardWas, runWas := s.states(e.Task, run)
+		if err := projection.Fold(s.slow.Mem, part); err != nil {
+			return fmt.Errorf("fold of event %d alone: %w", part.Seq, err)
+		}
+		if t := s.task(s.slow, e.Task); run == 0 && t.LastRun == part.Seq {
+			run = part.Seq // this event opened it
+		}
+		cardIs, runIs := s.states(e.Task, run)
+		s.walk("card", cardWas, cardIs, e.Kind())
+		s.walk("run", runWas, runIs, e.Kind())
+	}
+	return err
+}
+
+func (s *stateStory) walk(what, from, to string, k eventlog.Kind) {
+	if from != to {
+		arrow := fmt.Sprintf("%s %s --> %s: %s", what, from, to, k)
+		s.walked, s.last = append(s.walked, arrow), append(s.last, arrow)
+	}
+}
+
+// states is where a card and a run of it stand, "[*]" for what is not there.
+func (s *stateStory) states(card string, run uint64) (cardState, runState string) {
+	cardState, runState = "[*]", "[*]"
+	if t := s.task(s.slow, card); t != nil {
+		cardState = t.Status
+	}
+	var r *projection.Run
+	must(s.slow.View(func(v projection.View) (err error) { r, err = v.Run(run); return err }))
+	if r == nil {
+		return cardState, runState
+	}
+	asked := r.EndRequestedAt != 0
+	switch {
+	case r.Open() && !r.HasWorker:
+		runState = "claimed"
+	case r.Open() && !asked:
+		runState = "supervised"
+	case r.Open():
+		runState = "ending"
+	case !r.HasWorker:
+		runState = "over"
+	case asked:
+		runState = "reaping"
+	default:
+		runState = "retained"
+	}
+	return cardState, runState
+}
+
+func (s *stateStory) task(on *projection.MemStore, id string) (t *projection.Task) {
+	must(on.View(func(v projection.View) (err error) { t, err = v.Task(id); return err }))
+	return t
+}
+
+// must is for reads of a board in memory, which do not fail.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// run is the card's newest run.
+func (s *stateStory) run() uint64 { return s.task(s.store, s.card).LastRun }
+
+// writer is the worker of the open run, or an operator if there is none.
+func (s *stateStory) writer() projection.Writer {
+	if open := s.task(s.store, s.card).CurrentRun; open != 0 {
+		return projection.Writer{Card: s.card, Run: open}
+	}
+	return projection.Writer{}
+}
+
+func (s *stateStory) create(d projection.Draft) error {
+	s.made++
+	binary.BigEndian.PutUint64(d.ID[:], s.made)
+	d.Title, d.Assignee, d.WorkspaceKind = "a card", "coder", projection.Scratch
+	s.card = ""
+	return s.update(projection.Create(d, projection.Writer{}))
+}
+
+func (s *stateStory) createChild(later time.Duration) error {
+	if err := s.create(projection.Draft{}); err != nil {
+		return err
+	}
+	s.parent = s.card
+	d := projection.Draft{Parents: []string{s.parent}}
+	if later > 0 {
+		d.NotBefore = s.now.Add(later)
+	}
+	return s.create(d)
+}
+
+func (s *stateStory) claim(origin, onCleanExit string) error {
+	t := s.task(s.store, s.card)
+	return s.update(projection.Claim(projection.ClaimFor{
+		Task: s.card, Origin: origin, Assignee: t.Assignee, OnCleanExit: onCleanExit,
+		TTL: time.Minute, LaunchGrace: time.Minute, MaxRuntime: time.Hour,
+	}, projection.Writer{}))
+}
+
+func (s *stateStory) requestEnd(reason string) error {
+	return s.update(projection.RequestEnd(s.run(), reason, "", "alive"))
+}
+
+func (s *stateStory) exit(code int64) error {
+	return s.end(&projection.ExitRecord{Cause: projection.CauseExited, ExitCode: &code})
+}
+
+func (s *stateStory) end(rec *projection.ExitRecord) error {
+	return s.update(projection.BookEnd(projection.Ending{Run: s.run(), Record: rec}, s.limits))
+}

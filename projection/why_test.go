@@ -1,0 +1,91 @@
+package projection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+func TestWhy(t *testing.T) {
+	here := Waiting{Profiles: map[string]bool{"coder": true}}
+	full := Waiting{Profiles: here.Profiles, Full: func(a string) string { return "the cap of " + a + " is reached" }}
+	retained := func(b *board) { started(b); b.must(Fail(b.id("a"), "x", b.limits, own(b))) }
+	for _, c := range []struct {
+		name  string
+		given func(b *board)
+		w     Waiting
+		want  []string // pieces; none: it does not wait
+	}{
+		{"ready", card, here, nil},
+		{"triage", func(b *board) { b.create("a", func(d *Draft) { d.Triage = true }) }, here, []string{"in triage"}},
+		{"scheduled", func(b *board) { b.create("a", func(d *Draft) { d.NotBefore = b.now.Add(time.Hour) }) }, here, []string{"not before 2023-11-14T23:13:20Z"}},
+		{"review", func(b *board) { cleanExit(CleanReview)(b); b.ends(2, 0) }, here, []string{"waits for a review"}},
+		{"blocked", func(b *board) { card(b); b.must(Block(b.id("a"), "which port?", Capability, Writer{})) }, here,
+			[]string{"blocked (capability): which port?", "kanlog unblock t_"}},
+		{"gave up", func(b *board) { card(b); b.attempt("a", 1); b.attempt("a", 1) }, here,
+			[]string{"2 of 2 attempts failed", "a failure limit above 2", "another assignee"}},
+		{"a parent is open", func(b *board) { b.create("p"); b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} }) }, here,
+			[]string{"waits for t_", "(ready)"}},
+		{"a parent is blocked, with its reason", func(b *board) {
+			b.create("p")
+			b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} })
+			b.must(Block(b.id("p"), "no key", "", Writer{}))
+		}, here, []string{"(blocked: no key)"}},
+		{"many parents are open", func(b *board) {
+			var parents []string
+			for i := range 8 {
+				parents = append(parents, b.create(fmt.Sprint("p", i)))
+			}
+			b.create("a", func(d *Draft) { d.Parents = parents })
+		}, here, []string{"3 more"}},
+		{"running", started, here, nil},
+		{"being ended", func(b *board) { started(b); b.must(RequestEnd(2, EndReclaim, "", "")) }, here, []string{"run 2 is being ended (reclaim)"}},
+		{"its end is deferred", func(b *board) {
+			started(b)
+			b.must(RequestEnd(2, EndReclaim, "", ""))
+			b.must(DeferEnd(2, "it cannot be looked at", ""))
+		}, here, []string{"being ended (reclaim): it cannot be looked at"}},
+		{"done", func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, here, nil},
+		{"the process of an earlier run lives", func(b *board) { retained(b); b.wait(time.Hour) }, here, []string{"the process of run 2 has not ended", "kanlog reclaim"}},
+		{"a back-off", func(b *board) { card(b); b.ends(b.start("a"), 1) }, here, []string{"back-off until 2023-"}},
+		{"a cool-down", func(b *board) { card(b); b.ends(b.start("a"), ExitTryLater) }, here, []string{"rate limit cool-down until 2023-"}},
+		{"deferred", func(b *board) {
+			card(b)
+			b.must(Defer(b.id("a"), time.Hour, "", b.limits, b.worker("a", b.start("a"))))
+			b.must(BookEnd(Ending{Run: 2}, b.limits))
+		}, here, []string{"deferred until 2023-"}},
+		{"a back-off that has passed", func(b *board) { card(b); b.ends(b.start("a"), 1); b.wait(time.Hour) }, here, nil},
+		{"nobody is assigned", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "" }) }, here, []string{"nobody is assigned", "kanlog assign t_"}},
+		{"no profile", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "ann" }) }, here, []string{`no profile "ann"`, "[profiles.ann]"}},
+		{"a cap is reached", card, full, []string{"the cap of coder is reached"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBoard(t)
+			c.given(b)
+			why, err := b.view().Why(b.task("a"), b.now, c.w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.want) == 0 && why != "" {
+				t.Errorf("waits: %q", why)
+			}
+			for _, piece := range c.want {
+				if !strings.Contains(why, piece) {
+					t.Errorf("%q lacks %q", why, piece)
+				}
+			}
+		})
+	}
+	t.Run("its run is not there", func(t *testing.T) {
+		b := newBoard(t)
+		card(b)
+		lost := *b.task("a")
+		lost.Status, lost.CurrentRun = Running, 99
+		if _, err := b.view().Why(&lost, eventlog.Time(1), here); err == nil {
+			t.Error("no error for a row that names a run which is not there")
+		}
+	})
+}
