@@ -57,22 +57,25 @@ func (m *Mem) Append(after uint64, c Commit) (Commit, error) {
 // Read calls fn for each commit; see Log. fn may use m.
 func (m *Mem) Read(from uint64, fn func(Commit) error) error {
 	prev := genesis(m.uuid)
-	for n := uint64(1); ; n++ {
+	from = max(from, 1)
+	for n := from; ; n++ {
 		m.mu.Lock()
 		if n > m.head.Commit {
 			m.mu.Unlock()
 			return nil
 		}
 		entry := m.entries[n-1]
-		m.mu.Unlock()
-		if n < from {
-			hash, _, err := decodeEntry(entry)
+		if n == from && n > 1 {
+			// Only the one before it: a read of the last commit, which every
+			// update does, must not cost the whole log.
+			hash, _, err := decodeEntry(m.entries[n-2])
 			if err != nil {
-				return fmt.Errorf("commit %d: %w", n, err)
+				m.mu.Unlock()
+				return fmt.Errorf("commit %d: %w", n-1, err)
 			}
 			prev = hash
-			continue
 		}
+		m.mu.Unlock()
 		c, err := openEntry(entry, n, prev)
 		if err != nil {
 			return fmt.Errorf("commit %d: %w", n, err)
