@@ -195,6 +195,10 @@ func (l Limits) spawnFailed(v View, t *Task, r *Run, end eventlog.End, infrastru
 		return Decision{}, err
 	}
 	end.RetryAt = l.retryAt(now, max(1, c.Failures), r.ID)
+	if infrastructure && l.RateLimitCooldown > 0 {
+		// A full host is no better off for being asked again at once.
+		end.RetryAt = now.Add(l.RateLimitCooldown)
+	}
 	return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.SpawnFailed{End: end, Infrastructure: infrastructure})), nil
 }
 

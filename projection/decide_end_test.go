@@ -198,7 +198,8 @@ func TestBookCutOff(t *testing.T) {
 			want: "spawn_failed>ready infrastructure",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "counted", b.run(2).Counted, false)
-				equal(t, "held", b.task("a").heldAt(b.now), true)
+				equal(t, "held until", b.task("a").HoldUntil, b.now.Add(5*time.Minute))
+				equal(t, "why", b.task("a").HoldReason, "the host refused to start it; cool-down")
 			}},
 		{name: "for the last time", want: "spawn_failed>ready; gave_up failures 2/2", when: cut(CutOff{Error: "died"}),
 			given: func(b *board) {

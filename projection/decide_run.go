@@ -178,7 +178,7 @@ func Extend(run uint64) Decider {
 // further in the future than it can last was written by another clock and
 // counts as run out: harmless, since no lease alone releases a worker.
 func (r *Run) LeaseOver(now eventlog.Time) bool {
-	return now >= r.ClaimExpires || r.ClaimExpires > now.Add(r.Lease())
+	return now >= r.ClaimExpires || r.ClaimExpires > now.Add(r.Lease()+ClockSlack)
 }
 
 // LeasePast tells whether the lease has run out beyond doubt. It alone may

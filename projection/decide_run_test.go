@@ -99,7 +99,9 @@ func TestClaim(t *testing.T) {
 		{name: "a back-off does not hold a person", given: held, when: claim(byHand), want: "claimed"},
 		{name: "a back-off that has passed", given: func(b *board) { held(b); b.wait(time.Minute) }, when: claim(), want: "claimed"},
 		{name: "a back-off from the future: the clock went back",
-			given: func(b *board) { held(b); b.wait(-time.Second) }, when: claim(), want: "claimed"},
+			given: func(b *board) { held(b); b.wait(-ClockSlack - time.Second) }, when: claim(), want: "claimed"},
+		{name: "a back-off booked after the tick had read its time", kind: ErrState, says: "back-off",
+			given: func(b *board) { held(b); b.wait(-ClockSlack) }, when: claim()},
 		{name: "the board is full", kind: ErrState, says: "the board's cap is reached (1 of 1)",
 			given: func(b *board) { card(b); b.create("x"); b.claim("x") },
 			when:  claim(func(c *ClaimFor) { c.Caps.Board = 1 })},
@@ -186,7 +188,8 @@ func TestExtend(t *testing.T) {
 				equal(t, "the lease", b.run(2).ClaimExpires, b.now.Add(15*time.Minute))
 				equal(t, "the worker", d.WorkerPID, 1002)
 			}},
-		{name: "the clock went back behind the lease", given: func(b *board) { started(b); b.wait(-time.Second) }, when: extend, want: "claim_extended"},
+		{name: "the clock went back behind the lease", given: func(b *board) { started(b); b.wait(-ClockSlack - time.Second) }, when: extend, want: "claim_extended"},
+		{name: "a lease written after the tick had read its time", given: func(b *board) { started(b); b.wait(-ClockSlack) }, when: extend},
 		{name: "not yet", given: func(b *board) { started(b); b.wait(15*time.Minute - 1) }, when: extend},
 		{name: "no worker", given: func(b *board) { card(b); b.claim("a"); b.wait(time.Hour) }, when: extend},
 		{name: "asked to end", when: extend, given: func(b *board) {

@@ -317,8 +317,11 @@ func (f *folder) ended(e eventlog.Event, outcome string, d eventlog.End, mark fu
 		f.end(t, r, outcome, d.To)
 		f.gone(t, r)
 		reason := "back-off"
-		if outcome == OutRateLimited {
+		switch {
+		case outcome == OutRateLimited:
 			reason = "rate limit cool-down"
+		case outcome == OutSpawnFailed && !r.Counted:
+			reason = "the host refused to start it; cool-down"
 		}
 		f.hold(t, d.RetryAt, reason)
 		return nil

@@ -77,7 +77,7 @@ func naive(v View, now eventlog.Time, limit int64) (string, error) {
 		switch {
 		case free && t.HoldUntil == 0:
 			say("ready %q %s", t.Assignee, t.ID)
-		case free && (now < t.HoldSince || now >= t.HoldUntil):
+		case free && (now < t.HoldSince-eventlog.Time(ClockSlack.Microseconds()) || now >= t.HoldUntil):
 			over = append(over, t.ID)
 		case free:
 			held = append(held, t.ID)

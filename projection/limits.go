@@ -38,6 +38,14 @@ const (
 	MaxInterruptions = 10
 )
 
+// ClockSlack is how far a recorded moment may lie ahead of a decision's own time
+// before it counts as written by a clock that was set back since. A tick reads
+// its time once and may then wait for the store while others write: what they
+// wrote is newer than its time, and nobody's clock went back. It is longer than
+// the default wait for the lock; a clock set back by less costs at most as much
+// delay.
+const ClockSlack = 2 * time.Minute
+
 // Limits are the settings that deciders use. All durations are positive; zero
 // means off for RetryBackoff and RateLimitCooldown.
 type Limits struct {

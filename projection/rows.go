@@ -50,7 +50,7 @@ type Task struct {
 	// LastRun is the newest run ever.
 	LastRun uint64
 
-	// A ready card is not started while HoldSince <= now < HoldUntil.
+	// A ready card is not started from HoldSince until HoldUntil; see heldAt.
 	HoldSince  eventlog.Time
 	HoldUntil  eventlog.Time
 	HoldReason string

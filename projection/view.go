@@ -226,7 +226,7 @@ func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) 
 	}
 	v.scan(tabHeld, []byte{'u'}, func(k, id []byte) bool { return add(id) })
 	if err == nil {
-		v.r.Scan(tabHeld, cat([]byte{'s'}, timeKey(now+1)), func(k, id []byte) bool { return k[0] == 's' && add(id) })
+		v.r.Scan(tabHeld, cat([]byte{'s'}, timeKey(now.Add(ClockSlack)+1)), func(k, id []byte) bool { return k[0] == 's' && add(id) })
 	}
 	return over, still, err
 }
@@ -279,8 +279,9 @@ func (v View) TaskCommits(task string, from uint64, max int) []uint64 {
 func (v View) byKey(key string) string { return string(v.r.Get(tabKeys, []byte(key))) }
 
 // heldAt tells whether a back-off or cool-down keeps the card at this moment.
+// One that was recorded in the future has run out; see ClockSlack.
 func (t *Task) heldAt(now eventlog.Time) bool {
-	return t.HoldUntil != 0 && t.HoldSince <= now && now < t.HoldUntil
+	return t.HoldUntil != 0 && t.HoldSince <= now.Add(ClockSlack) && now < t.HoldUntil
 }
 
 // Startable tells whether a claim could succeed as far as the card itself goes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -80,6 +81,8 @@ type tick struct {
 	Board Board
 	o     Options
 	now   eventlog.Time
+
+	hostRefused atomic.Bool
 
 	repMu sync.Mutex
 	rep   *Report
@@ -261,6 +264,10 @@ func (t *tick) start(ctx context.Context) error {
 		if failed {
 			break
 		}
+		if t.hostRefused.Load() {
+			t.wait(card.ID, "the host refused to start another worker in this tick")
+			continue
+		}
 		p := t.Policy.Profiles[card.Assignee]
 		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: card.Assignee,
@@ -401,6 +408,10 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 		return fork()
 	})
 	if err != nil {
+		// No use in claiming more cards for a host that is full.
+		if errors.Is(err, ErrInfrastructure) {
+			t.hostRefused.Store(true)
+		}
 		return t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
 	}
 	// From the fork on: a slow preparation must not eat up the supervisor's time.

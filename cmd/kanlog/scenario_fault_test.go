@@ -101,8 +101,9 @@ func writeCode(ts *testscript.TestScript, out, errb []byte) {
 
 // killing N COMMAND...: runs a command N times, {i} being the number of the
 // copy, and SIGKILLs each at a random moment, up to half as long again as those
-// took that lately ran to their end. What all of them printed is in killed.out. At least one must have been
-// killed and at least one not, or the loop proves nothing.
+// took that lately ran to their end. What all of them printed is in killed.out.
+// At least one must have been killed and at least one not, or the loop proves
+// nothing.
 func cmdKilling(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: killing N COMMAND...")

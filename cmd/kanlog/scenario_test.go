@@ -155,23 +155,28 @@ func firstDifference(a, b string) string {
 	return "no difference"
 }
 
-// killStrays ends every process that a scenario left, found by the home in its
-// environment. A scenario that must not leave any checks that itself.
+// killStrays ends every process that a scenario left: found by the home in its
+// environment, or, if it wiped that, by the scenario's directory as its own or
+// in its command line. A scenario that must not leave any checks that itself.
 func killStrays(t *testing.T, work string) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	mark := []byte("KANLOG_HOME=" + work)
+	ours := func(proc string) bool {
+		for _, file := range []string{"environ", "cmdline"} {
+			if b, err := os.ReadFile(filepath.Join(proc, file)); err == nil && bytes.Contains(b, []byte(work)) {
+				return true
+			}
+		}
+		cwd, err := os.Readlink(filepath.Join(proc, "cwd"))
+		return err == nil && strings.HasPrefix(cwd, work)
+	}
 	for range 50 {
 		found := false
-		environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-		for _, path := range environs {
-			b, err := os.ReadFile(path)
-			if err != nil || !bytes.Contains(b, mark) {
-				continue
-			}
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if pid > 1 && pid != os.Getpid() {
+		procs, _ := filepath.Glob("/proc/[0-9]*")
+		for _, proc := range procs {
+			pid, _ := strconv.Atoi(filepath.Base(proc))
+			if pid > 1 && pid != os.Getpid() && ours(proc) {
 				found = true
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -181,7 +186,7 @@ func killStrays(t *testing.T, work string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Logf("strays of %s are still there", work)
+	t.Errorf("strays of %s do not go away", work)
 }
 
 // query runs a jq expression and returns its results, one a line, strings raw.

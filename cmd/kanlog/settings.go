@@ -82,17 +82,20 @@ func derivedCap() int {
 	return min(max(n, 2), 8)
 }
 
-// memTotal is the machine's memory in bytes, 0 if it cannot be told.
+// memTotal is the machine's memory in bytes, 0 if it cannot be told. It reads
+// the first line only: every call of the program pays for this.
 func memTotal() int64 {
-	b, err := os.ReadFile("/proc/meminfo")
+	file, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return 0
 	}
-	for _, line := range strings.Split(string(b), "\n") {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemTotal:" {
-			kb, _ := strconv.ParseInt(f[1], 10, 64)
-			return kb << 10
-		}
+	defer file.Close()
+	var b [128]byte
+	n, _ := file.Read(b[:])
+	line, _, _ := strings.Cut(string(b[:n]), "\n")
+	if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemTotal:" {
+		kb, _ := strconv.ParseInt(f[1], 10, 64)
+		return kb << 10
 	}
 	return 0
 }

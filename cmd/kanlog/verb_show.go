@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -225,41 +226,88 @@ func runsCmd(a *app) *cobra.Command {
 
 func whyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "why ID",
-		Short:   "Say why a card does not run, and what would end that",
-		Example: "  kanlog why t_1a2b",
-		Args:    exactly(1, "one id"),
+		Use:     "why [ID]",
+		Short:   "Say why a card does not run, or why each one that waits does",
+		Example: "  kanlog why t_1a2b\n  kanlog why",
+		Args:    between(0, 1, "at most one id"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			set, err := a.settings()
-			if err != nil {
-				return err
+			if len(args) == 1 {
+				return a.why(args[0])
 			}
-			var t *projection.Task
-			var why string
-			err = a.view(func(v projection.View) error {
-				id, err := v.Resolve(args[0])
-				if err != nil {
-					return err
-				}
-				if t, err = v.MustTask(id); err != nil {
-					return err
-				}
-				why, err = v.Why(t, a.now, set.waiting())
-				return err
-			})
-			switch {
-			case err != nil:
-				return err
-			case a.asJSON:
-				return a.json(map[string]any{"task": t.ID, "status": t.Status, "reason": text(why)})
-			case why == "" && t.Status == projection.Ready:
-				why = "nothing holds it: the next kanlog dispatch starts it if there is room"
-			case why == "":
-				why = "it does not wait: " + t.Status
-			}
-			return a.printf("%s\n", clean(why, false))
+			return a.whyAll()
 		},
 	}
+}
+
+type whyJSON struct {
+	Task   string `json:"task"`
+	Status string `json:"status"`
+	Reason any    `json:"reason"`
+}
+
+func (a *app) why(prefix string) error {
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	var t *projection.Task
+	var why string
+	err = a.view(func(v projection.View) error {
+		id, err := v.Resolve(prefix)
+		if err != nil {
+			return err
+		}
+		if t, err = v.MustTask(id); err != nil {
+			return err
+		}
+		why, err = v.Why(t, a.now, set.waiting())
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON:
+		return a.json(whyJSON{t.ID, t.Status, text(why)})
+	case why == "" && t.Status == projection.Ready:
+		why = "nothing holds it: the next kanlog dispatch starts it if there is room"
+	case why == "":
+		why = "it does not wait: " + t.Status
+	}
+	return a.printf("%s\n", clean(why, false))
+}
+
+// whyAll gives the reason of every card that waits for something.
+func (a *app) whyAll() error {
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	list := []whyJSON{}
+	err = a.view(func(v projection.View) error {
+		var inner error
+		err := v.Tasks(func(t *projection.Task) bool {
+			var why string
+			if why, inner = v.Why(t, a.now, set.waiting()); why != "" {
+				list = append(list, whyJSON{t.ID, t.Status, why})
+			}
+			return inner == nil
+		})
+		return errors.Join(err, inner)
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON:
+		return a.json(list)
+	case len(list) == 0:
+		a.warn("no card waits for anything but the next kanlog dispatch")
+		return nil
+	}
+	return a.table(func(w io.Writer) {
+		for _, l := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", l.Task, l.Status, cell(fmt.Sprint(l.Reason)))
+		}
+	})
 }
 
 // waiting is what the reason function needs of the settings.
