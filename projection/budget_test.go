@@ -197,9 +197,8 @@ func TestBackOff(t *testing.T) {
 			}
 		}
 	}
-	if l.retryAt(now, 1, 5) != l.retryAt(now, 1, 5) {
-		t.Error("the same run waits differently in a replay")
-	}
+	replay := DefaultLimits()
+	equal(t, "the same run in a replay", replay.retryAt(now, 1, 5), l.retryAt(now, 1, 5))
 	spread := map[eventlog.Time]bool{}
 	for run := uint64(1); run <= 100; run++ {
 		spread[l.retryAt(now, 1, run)] = true
