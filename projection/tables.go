@@ -24,7 +24,7 @@ const (
 	tabKeys      = "keys"         // idempotency key -> id
 	tabActive    = "active"       // run -> id; open, or with a worker on record
 	tabReady     = "ready"        // assignee 0 priority age -> id; startable now
-	tabHeld      = "held"         // 'u' until id, 's' since id -> id; ready, but not yet
+	tabHeld      = "held"         // 'u' assignee 0 until id, 's' since id -> id; ready, but not yet
 	tabScheduled = "scheduled"    // not_before id -> id
 	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up under the settings' limit
 	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
@@ -84,7 +84,7 @@ func indexOf(t *Task) []indexEntry {
 		return []indexEntry{{tabReady, string(cat(under(t.Assignee), orderKey(t)))}}
 	case t.Status == Ready && free:
 		return []indexEntry{
-			{tabHeld, string(cat([]byte{'u'}, timeKey(t.HoldUntil), []byte(t.ID)))},
+			{tabHeld, string(cat([]byte{'u'}, under(t.Assignee), timeKey(t.HoldUntil), []byte(t.ID)))},
 			{tabHeld, string(cat([]byte{'s'}, timeKey(t.HoldSince), []byte(t.ID)))},
 		}
 	case t.Status == Scheduled:

@@ -178,16 +178,22 @@ func (v View) Ready(assignee string, fn func(*Task) bool) error {
 
 // ReadyAssignees returns the assignees that have startable cards, in order; ""
 // stands for none.
-func (v View) ReadyAssignees() []string {
+func (v View) ReadyAssignees() []string { return v.heads(tabReady, nil) }
+
+// heads returns the names that the keys of a table begin with behind prefix,
+// each once, by skipping from one to the next.
+func (v View) heads(table string, prefix []byte) []string {
 	var names []string
-	from := []byte{}
+	from := prefix
 	for {
 		found := false
-		v.r.Scan(tabReady, from, func(k, _ []byte) bool {
-			name, _, _ := bytes.Cut(k, []byte{0})
-			names = append(names, string(name))
-			from = append(append([]byte(nil), name...), 1)
-			found = true
+		v.r.Scan(table, from, func(k, _ []byte) bool {
+			if rest, ok := bytes.CutPrefix(k, prefix); ok {
+				name, _, _ := bytes.Cut(rest, []byte{0})
+				names = append(names, string(name))
+				from = cat(prefix, name, []byte{1})
+				found = true
+			}
 			return false
 		})
 		if !found {
@@ -196,9 +202,9 @@ func (v View) ReadyAssignees() []string {
 	}
 }
 
-// maxOver bounds how many cards whose hold has run out one look returns. Behind
-// a quota wall there may be thousands; those held longest come first, and the
-// next tick sees the next.
+// maxOver bounds how many cards of one assignee whose hold has run out one look
+// returns. Behind a quota wall there may be thousands; those that became free
+// first come first, and when they have started the next ones are seen.
 const maxOver = 1000
 
 // Held returns ready cards whose hold has run out by now (over) and, up to max,
@@ -207,27 +213,39 @@ const maxOver = 1000
 func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) {
 	seen := map[string]bool{}
 	add := func(id []byte) bool {
-		if seen[string(id)] {
-			return true
-		}
-		seen[string(id)] = true
 		var t *Task
 		if t, err = v.MustTask(string(id)); err != nil {
 			return false
 		}
-		if t.heldAt(now) {
-			if len(still) < max {
-				still = append(still, t)
+		if !t.heldAt(now) {
+			if !seen[t.ID] {
+				seen[t.ID] = true
+				over = append(over, t)
 			}
-			return len(still) < max
+			return true
 		}
-		over = append(over, t)
-		return len(over) < maxOver
+		if len(still) < max {
+			still = append(still, t)
+		}
+		return len(still) < max
 	}
-	v.scan(tabHeld, []byte{'u'}, func(k, id []byte) bool { return add(id) })
-	if err == nil {
-		v.r.Scan(tabHeld, cat([]byte{'s'}, timeKey(now.Add(ClockSlack)+1)), func(k, id []byte) bool { return k[0] == 's' && add(id) })
+	until := []byte{'u'}
+	for _, name := range v.heads(tabHeld, until) {
+		left := maxOver + max
+		v.scan(tabHeld, cat(until, under(name)), func(_, id []byte) bool {
+			left--
+			return left >= 0 && add(id)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
 	}
+	since := []byte{'s'}
+	left := maxOver
+	v.r.Scan(tabHeld, cat(since, timeKey(now.Add(ClockSlack)+1)), func(k, id []byte) bool {
+		left--
+		return k[0] == since[0] && left >= 0 && add(id)
+	})
 	return over, still, err
 }
 

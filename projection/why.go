@@ -28,7 +28,10 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		return "waits for a review", nil
 	case Blocked:
 		how := "kanlog unblock " + t.ID + " lets it go on"
-		if t.ParkedLimit > 0 {
+		switch {
+		case t.ParkedLimit > 0 && t.MaxRetries > 0:
+			how += "; so does another assignee"
+		case t.ParkedLimit > 0:
 			how += "; so does a failure limit above " + fmt.Sprint(t.ParkedLimit) + " or another assignee"
 		}
 		return fmt.Sprintf("blocked (%s): %s; %s", or(t.BlockKind, NeedsInput), t.BlockReason, how), nil

@@ -261,7 +261,7 @@ func (t *tick) start(ctx context.Context) error {
 		fatalMu.Lock()
 		failed := stop != nil
 		fatalMu.Unlock()
-		if failed {
+		if failed || ctx.Err() != nil {
 			break
 		}
 		if t.hostRefused.Load() {
