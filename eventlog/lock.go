@@ -107,6 +107,11 @@ func (l *Lock) Unlock() {
 	}
 }
 
+// File is the descriptor that carries the lock, for a child that must keep it
+// when we are gone: whoever has a copy has the lock. Unlock then ends it only
+// here.
+func (l *Lock) File() *os.File { return l.file }
+
 // SetInfo replaces the lock file's content, which is for people only: nobody
 // decides anything by it.
 func (l *Lock) SetInfo(s string) error {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -25,6 +26,7 @@ func (s *supervisor) runCommand() Record {
 	if err != nil {
 		rec := s.newRecord(CauseStartFailed)
 		rec.Ended, rec.Error = stamp(s.Now()), plainText(err.Error(), maxErrorText)
+		rec.Infrastructure = LacksRoom(err)
 		s.say(trailer(rec))
 		return rec
 	}
@@ -136,6 +138,15 @@ func (s *supervisor) attend() Record {
 			rec = s.recordOf(status)
 		}
 		if ended && !left {
+			if !terminated && mayBeStop(rec) {
+				// A service stop reaches the whole group at once, and the
+				// command may end of it before our own SIGTERM is here.
+				select {
+				case <-s.term:
+					terminated = true
+				case <-time.After(stopPause):
+				}
+			}
 			break
 		}
 		terminated = terminated || told && !ended
@@ -162,6 +173,33 @@ func (s *supervisor) attend() Record {
 		rec.Cause = CauseTerminated
 	}
 	return rec
+}
+
+// mayBeStop tells whether a command ended as one does that was told to stop.
+func mayBeStop(rec Record) bool {
+	switch rec.Signal {
+	case "SIGTERM", "SIGINT", "SIGHUP", "SIGKILL":
+		return true
+	}
+	if rec.ExitCode == nil {
+		return false
+	}
+	switch *rec.ExitCode {
+	case 128 + int(syscall.SIGTERM), 128 + int(syscall.SIGINT), 128 + int(syscall.SIGHUP), 128 + int(syscall.SIGKILL):
+		return true // a shell says so of its child
+	}
+	return false
+}
+
+// LacksRoom tells whether something failed because the host had no room, memory
+// or process left for it.
+func LacksRoom(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // reap collects what has ended. done says that the command is among it, left

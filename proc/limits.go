@@ -48,6 +48,10 @@ const (
 	// it signalled.
 	walkRounds = 8
 
+	// stopPause is how long a SIGTERM of our own may come after the command has
+	// ended of one.
+	stopPause = 100 * time.Millisecond
+
 	// bookPause is the pause between two tries to book, doubling to
 	// bookPauseMax.
 	bookPause    = 50 * time.Millisecond

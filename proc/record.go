@@ -39,6 +39,10 @@ type Record struct {
 	Ended      string `json:"ended"`
 	Error      string `json:"error"`
 	CoreDumped bool   `json:"core_dumped,omitempty"`
+	// Infrastructure: nothing ran because the host refused (no room, no
+	// process, a store that could not be written), not because of the command
+	// or the board.
+	Infrastructure bool `json:"infrastructure,omitempty"`
 }
 
 // WriteRecord makes the record durable at path, all of it or nothing: written

@@ -57,7 +57,12 @@ const (
 type Report struct {
 	State  ReportState
 	Detail string
+	// Infrastructure: it was refused by the host, not by the board.
+	Infrastructure bool
 }
+
+// hostRefused is the word on the pipe for a refusal by the host.
+const hostRefused = "refused_by_host"
 
 // Spawn starts a supervisor in a session of its own. It returns once that was
 // executed; what becomes of it is for Await. Nobody may hold a lock or the
@@ -128,6 +133,8 @@ func (c *Child) Await(ctx context.Context) Report {
 		return Report{State: Registered}
 	case err == nil && word == string(Refused):
 		return Report{State: Refused, Detail: detail}
+	case err == nil && word == hostRefused:
+		return Report{State: Refused, Detail: detail, Infrastructure: true}
 	case err == nil:
 		return Report{State: Died, Detail: "unknown report " + plainText(line, maxErrorText)}
 	case errors.Is(err, os.ErrDeadlineExceeded):

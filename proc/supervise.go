@@ -145,11 +145,18 @@ func (s *supervisor) refuse(why error) int {
 	text := plainText(why.Error(), maxErrorText)
 	rec := s.newRecord(CauseNeverStarted)
 	rec.Ended, rec.Error = stamp(s.Now()), text
+	// Only the board's own no is about the run. A lock that cannot be taken, a
+	// full disk or a busy store are the host's.
+	rec.Infrastructure = !errors.Is(why, ErrFenced)
 	// The report says that the record is there, if it can be.
 	if err := WriteRecord(s.RecordPath, rec); err != nil {
 		text += "; " + plainText(err.Error(), maxErrorText)
 	}
-	s.report(Refused, text)
+	word := Refused
+	if rec.Infrastructure {
+		word = hostRefused
+	}
+	s.report(word, text)
 	return 1
 }
 

@@ -52,13 +52,14 @@ func Count(runs []*Run, freshFrom uint64) Counts {
 
 // CountsOf weighs a card's runs as they stand.
 func (v View) CountsOf(t *Task) (Counts, error) {
-	runs, err := v.Runs(t.ID)
+	// Older runs do not count and are not read: a long history costs nothing.
+	runs, err := v.runsAfter(t.ID, t.FreshFrom)
 	return Count(runs, t.FreshFrom), err
 }
 
 // countsWith weighs a card's runs as if run had just ended as given.
 func countsWith(v View, t *Task, run *Run, as Run) (Counts, error) {
-	runs, err := v.Runs(t.ID)
+	runs, err := v.runsAfter(t.ID, t.FreshFrom)
 	if err != nil {
 		return Counts{}, err
 	}

@@ -155,7 +155,7 @@ func TestFreshStart(t *testing.T) {
 		{"an operator's reclaim", func(b *board) {
 			b.wait(time.Hour)
 			b.claim("a")
-			b.must(Reclaim(b.id("a"), "x", "", false, Writer{}))
+			b.must(Reclaim(b.id("a"), b.owner("a"), "x", "", false, Writer{}))
 		}, 0},
 		{"a comment", func(b *board) { b.must(AddComment(b.id("a"), "ann", "x", Writer{})) }, 1},
 		{"a cut-off claim", func(b *board) {

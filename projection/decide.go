@@ -109,18 +109,30 @@ func endedAs(v View, run uint64) string {
 	return ""
 }
 
-// fenceAside is the fence for what a worker does beside its own card: it must
-// still be the newest run of its card, though it may have answered already.
+// fenceAside is the fence for what a worker does beside its own card, where no
+// card of its own changes: its run must be open, or be the card's newest and
+// closed by its own answer (a worker may answer first and then create the cards
+// that follow). A run that was taken away writes nothing more.
 func fenceAside(v View, verb string, w Writer) (Decision, error) {
 	if !w.InWorker() {
 		return Decision{}, nil
 	}
-	t, err := v.MustTask(w.Card)
+	t, err := v.Task(w.Card)
 	if err != nil {
 		return Decision{}, err
 	}
+	if t == nil {
+		return Decision{}, refuse(ErrFenced, w.Card, "%s refused: this process is a worker of that card, which is not on this board", verb)
+	}
 	if w.Run != 0 && w.Run == t.LastRun {
-		return Decision{}, nil
+		r, err := v.runOf(w.Run)
+		if err != nil {
+			return Decision{}, err
+		}
+		switch r.Outcome {
+		case "", OutCompleted, OutBlocked, OutFailed, OutDeferred, OutReviewRequested:
+			return Decision{}, nil
+		}
 	}
 	return fenced(v, verb, t, w)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"kanlog/eventlog"
 )
@@ -356,8 +357,8 @@ func checkMetadata(b []byte) error {
 	if len(b) > MaxMetadata {
 		return invalid("the metadata has %d bytes; at most %d are kept", len(b), MaxMetadata)
 	}
-	if len(b) > 0 && !json.Valid(b) {
-		return invalid("the metadata is not JSON")
+	if len(b) > 0 && (!json.Valid(b) || !utf8.Valid(b)) {
+		return invalid("the metadata is not JSON in UTF-8")
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ type ExitRecord struct {
 	ExitCode *int64
 	Signal   string
 	Error    string
+	// Infrastructure: it never started because the host refused (no room, no
+	// process, a busy store); not the card's fault.
+	Infrastructure bool
 }
 
 // Ending is what is known about a run of which nothing is left.
@@ -77,6 +80,9 @@ func closedEnd(r *Run, e Ending) eventlog.Payload {
 		code, signal = e.Record.ExitCode, e.Record.Signal
 	}
 	evidence := cut(e.Evidence, MaxError)
+	if e.Unproven {
+		evidence = cut("unproven, its lease ran out: "+e.Evidence, MaxError)
+	}
 	if r.EndRequestedAt != 0 {
 		return &eventlog.TerminalWorkerReaped{ExitCode: code, Signal: signal, Evidence: evidence}
 	}
@@ -126,7 +132,7 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 		return interrupted("interrupted: the supervisor was told to stop")
 	case rec != nil && (rec.Cause == CauseStartFailed || rec.Cause == CauseNeverStarted):
 		end.Error = cut(or(rec.Error, "the command never started"), MaxError)
-		return l.spawnFailed(v, t, r, end, false, now)
+		return l.spawnFailed(v, t, r, end, rec.Infrastructure, now)
 	case rec == nil && e.Unproven:
 		return interrupted("interrupted: on another machine or in another PID namespace, and its lease ran out")
 	case rec == nil && e.OtherBoot:

@@ -210,7 +210,7 @@ func TestBookCutOff(t *testing.T) {
 			}},
 		{name: "a registration won the race", given: started, when: gone,
 			then: func(t *testing.T, b *board, events []eventlog.Event) { equal(t, "the worker", b.task("a").Worker, 2) }},
-		{name: "closed since", given: func(b *board) { claimed(b); b.must(Reclaim(b.id("a"), "x", "", false, Writer{})) }, when: gone},
+		{name: "closed since", given: func(b *board) { claimed(b); b.must(Reclaim(b.id("a"), b.owner("a"), "x", "", false, Writer{})) }, when: gone},
 		{name: "a manual claim has nobody to cut off", given: func(b *board) { card(b); b.manual("a", "ann", time.Hour) }, when: gone},
 		{name: "no such run", given: card, when: func(b *board) Decider { return BookCutOff(CutOff{Run: 99}, b.limits) }},
 	})

@@ -225,7 +225,10 @@ func DeferEnd(run uint64, reason, evidence string) Decider {
 // Reclaim takes a card back from its run. Without a worker it closes the run
 // at once: a supervisor that comes late is refused by the fence. With one it
 // asks for its end. With force it releases the claim without proof.
-func Reclaim(id, reason, evidence string, force bool, w Writer) Decider {
+//
+// run is the one the operator saw and evidence belongs to, 0 for none: a card
+// that has moved on to another run since is left alone.
+func Reclaim(id string, run uint64, reason, evidence string, force bool, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if strings.TrimSpace(reason) == "" {
 			return Decision{}, invalid("reclaim needs --reason")
@@ -253,6 +256,8 @@ func Reclaim(id, reason, evidence string, force bool, w Writer) Decider {
 		switch {
 		case r == nil:
 			return Decision{}, refuse(ErrState, id, "not running but %s; there is nothing to reclaim", t.Status)
+		case r.ID != run:
+			return Decision{}, refuse(ErrState, id, "run %d has begun meanwhile; look again before you reclaim it", r.ID)
 		case open != nil && !open.HasWorker:
 			return decided(id, event(id, r.ID, &eventlog.Reclaimed{Reason: reason, To: to, Evidence: "no worker registered"})), nil
 		case force && open != nil:

@@ -249,7 +249,9 @@ func TestDeferEnd(t *testing.T) {
 
 func TestReclaim(t *testing.T) {
 	reclaim := func(force bool) func(*board) Decider {
-		return func(b *board) Decider { return Reclaim(b.id("a"), "wrong", "alive: pid 1002", force, Writer{}) }
+		return func(b *board) Decider {
+			return Reclaim(b.id("a"), b.owner("a"), "wrong", "alive: pid 1002", force, Writer{})
+		}
 	}
 	started := func(b *board) { card(b); b.start("a") }
 	retained := func(b *board) { started(b); b.must(Fail(b.id("a"), "no", b.limits, b.worker("a", 2))) }
@@ -279,11 +281,11 @@ func TestReclaim(t *testing.T) {
 		{name: "nothing runs", given: card, when: reclaim(false), kind: ErrState, says: "there is nothing to reclaim"},
 		{name: "nothing runs, forced", given: card, when: reclaim(true), kind: ErrState, says: "there is nothing to reclaim"},
 		{name: "without a reason", given: started, kind: ErrInvalid, says: "needs --reason",
-			when: func(b *board) Decider { return Reclaim(b.id("a"), " ", "", false, Writer{}) }},
+			when: func(b *board) Decider { return Reclaim(b.id("a"), b.owner("a"), " ", "", false, Writer{}) }},
 		{name: "a worker its own run", given: started, kind: ErrState, says: "does not reclaim its own run",
-			when: func(b *board) Decider { return Reclaim(b.id("a"), "x", "", false, b.worker("a", 2)) }},
+			when: func(b *board) Decider { return Reclaim(b.id("a"), b.owner("a"), "x", "", false, b.worker("a", 2)) }},
 		{name: "no such card", given: card, kind: ErrNotFound, says: "t_none",
-			when: func(*board) Decider { return Reclaim("t_none", "x", "", false, Writer{}) }},
+			when: func(*board) Decider { return Reclaim("t_none", 0, "x", "", false, Writer{}) }},
 		{name: "resets the budget", want: "reclaimed>ready",
 			given: func(b *board) { card(b); b.attempt("a", 1); b.wait(time.Hour); b.claim("a") }, when: reclaim(false),
 			then: func(t *testing.T, b *board, events []eventlog.Event) {

@@ -19,7 +19,7 @@ var verbsOfARun = []struct {
 	{"comment", func(b *board, w Writer) Decider { return AddComment(b.id("a"), "w", "note", w) }},
 	{"unblock", func(b *board, w Writer) Decider { return Unblock(b.id("a"), w) }},
 	{"assign", func(b *board, w Writer) Decider { return Assign(b.id("a"), "other", w) }},
-	{"reclaim", func(b *board, w Writer) Decider { return Reclaim(b.id("a"), "x", "", true, w) }},
+	{"reclaim", func(b *board, w Writer) Decider { return Reclaim(b.id("a"), b.owner("a"), "x", "", true, w) }},
 	{"claim", func(b *board, w Writer) Decider { return Claim(b.claimFor("a"), w) }},
 }
 
@@ -124,7 +124,7 @@ func TestFenceAside(t *testing.T) {
 		{name: "comment without a run", given: running, when: comment(worker(func(*board) uint64 { return 0 })), want: "fenced", kind: ErrFenced, says: "no run is given"},
 		{name: "create without a run", given: running, when: create(worker(func(*board) uint64 { return 0 })), want: "fenced", kind: ErrFenced, says: "no run is given"},
 		{name: "create with a made-up run", given: running, when: create(worker(func(*board) uint64 { return 999 })), kind: ErrFenced, says: "not the card's open run"},
-		{name: "create for a card that is not there", given: running, kind: ErrNotFound, says: "t_none",
+		{name: "create for a card that is not there", given: running, kind: ErrFenced, says: "which is not on this board",
 			when: create(func(*board) Writer { return Writer{Card: "t_none", Run: 1} })},
 		{name: "comment on a card that is not there", given: running, kind: ErrNotFound, says: "t_none",
 			when: func(b *board) Decider { return AddComment("t_none", "x", "hello", newest(b)) }},

@@ -115,7 +115,10 @@ func (f *folder) event(e eventlog.Event) error {
 			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 			t.ParkedLimit = 0
 			if !d.Sticky {
-				t.ParkedLimit = d.Limit
+				// Under a limit that was lowered since, more failures than
+				// the limit may be on record: only a higher one than those
+				// frees the card.
+				t.ParkedLimit = max(d.Limit, d.Failures)
 			}
 			return nil
 		})

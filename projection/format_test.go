@@ -90,20 +90,16 @@ func dumpCards(t *testing.T, s *Store) string {
 	t.Helper()
 	var buf bytes.Buffer
 	err := s.View(func(v View) error {
-		var ids []string
-		if err := v.Tasks(func(c *Task) bool { ids = append(ids, c.ID); return true }); err != nil {
+		cards, err := v.TasksAfter("", 1<<30)
+		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			c, err := v.MustTask(id)
+		for _, c := range cards {
+			runs, err := v.Runs(c.ID)
 			if err != nil {
 				return err
 			}
-			runs, err := v.Runs(id)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(&buf, "%s %q %q %s", id, c.Title, v.Body(id), c.Status)
+			fmt.Fprintf(&buf, "%s %q %q %s", c.ID, c.Title, v.Body(c.ID), c.Status)
 			for _, r := range runs {
 				fmt.Fprintf(&buf, " %d:%s", r.ID, r.Outcome)
 			}

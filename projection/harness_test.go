@@ -171,6 +171,8 @@ func (b *board) attempt(title string, code int64) uint64 {
 
 func (b *board) view() View { return View{b.s.Mem} }
 
+func (b *board) owner(title string) uint64 { return b.task(title).Owner() }
+
 func (b *board) task(title string) *Task {
 	b.t.Helper()
 	t, err := b.view().MustTask(b.id(title))

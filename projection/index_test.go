@@ -28,7 +28,7 @@ func indexes(v View, now eventlog.Time, limit int64) (string, error) {
 			return "", err
 		}
 	}
-	over, still, err := v.Held(now, 1<<30)
+	over, still, err := v.Held(now, 1<<30, func(string) bool { return true })
 	if err != nil {
 		return "", err
 	}
@@ -43,18 +43,17 @@ func indexes(v View, now eventlog.Time, limit int64) (string, error) {
 func naive(v View, now eventlog.Time, limit int64) (string, error) {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	var tasks []*Task
 	var runs []*Run
-	var broken error
-	err := v.Tasks(func(t *Task) bool {
-		tasks = append(tasks, t)
+	tasks, err := v.TasksAfter("", 1<<30)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range tasks {
 		of, err := v.Runs(t.ID)
-		broken = err
+		if err != nil {
+			return "", err
+		}
 		runs = append(runs, of...)
-		return err == nil
-	})
-	if err != nil || broken != nil {
-		return "", fmt.Errorf("%w %w", err, broken)
 	}
 	slices.SortFunc(runs, func(a, b *Run) int { return int(a.ID) - int(b.ID) })
 	for _, r := range runs {

@@ -165,10 +165,10 @@ var stateSteps = map[string]func(*stateStory) error{
 	"end-terminal_grace":  func(s *stateStory) error { return s.requestEnd(projection.EndTerminalGrace) },
 	"defer-end":           func(s *stateStory) error { return s.update(projection.DeferEnd(s.run(), "held", "held")) },
 	"reclaim": func(s *stateStory) error {
-		return s.update(projection.Reclaim(s.card, "because", "alive", false, projection.Writer{}))
+		return s.update(projection.Reclaim(s.card, s.owner(), "because", "alive", false, projection.Writer{}))
 	},
 	"reclaim-force": func(s *stateStory) error {
-		return s.update(projection.Reclaim(s.card, "because", "held", true, projection.Writer{}))
+		return s.update(projection.Reclaim(s.card, s.owner(), "because", "held", true, projection.Writer{}))
 	},
 }
 
@@ -390,6 +390,8 @@ func must(err error) {
 
 // run is the card's newest run.
 func (s *stateStory) run() uint64 { return s.task(s.store, s.card).LastRun }
+
+func (s *stateStory) owner() uint64 { return s.task(s.store, s.card).Owner() }
 
 // writer is the worker of the open run, or an operator if there is none.
 func (s *stateStory) writer() projection.Writer {

@@ -27,6 +27,14 @@ type Result struct {
 // commit is durable. A refusal changes nothing, except that it may leave a
 // fenced event. now and actor are written into the commit.
 func (s *Store) Update(actor string, now eventlog.Time, decide Decider) (Result, error) {
+	return s.UpdateThen(actor, now, decide, nil)
+}
+
+// UpdateThen is Update with a look at what it made: then, unless it is nil,
+// runs in the same transaction after the fold, so that a caller who prints the
+// outcome need not open the store again (and fail, with the change made). What
+// it found counts only if UpdateThen returns nil.
+func (s *Store) UpdateThen(actor string, now eventlog.Time, decide Decider, then func(View, Result) error) (Result, error) {
 	var res Result
 	var refused error
 	err := s.file.Update(func(tx *eventlog.Tx) error {
@@ -38,18 +46,22 @@ func (s *Store) Update(actor string, now eventlog.Time, decide Decider) (Result,
 			return err
 		}
 		res, refused = Result{Task: d.Task, Note: d.Note}, d.Refused
-		if len(d.Events) == 0 {
+		if len(d.Events) > 0 {
+			tx.SetTablesFormat(TablesFormat)
+			if res.Commit, err = commit(tx, actor, now, d.Events); err != nil {
+				return err
+			}
+		}
+		if then == nil || refused != nil {
 			return nil
 		}
-		tx.SetTablesFormat(TablesFormat)
-		res.Commit, err = commit(tx, actor, now, d.Events)
-		return err
+		return then(View{tx}, res)
 	})
 	if errors.Is(err, errOldTables) {
 		if err := s.Rebuild(); err != nil {
 			return Result{}, err
 		}
-		return s.Update(actor, now, decide)
+		return s.UpdateThen(actor, now, decide, then)
 	}
 	if err == nil {
 		err = refused
@@ -125,6 +137,37 @@ func (s *Store) view(fn func(tx *eventlog.Tx) error) error {
 	}
 	return err
 }
+
+// cardBatch is how many cards EachCard reads in one transaction.
+const cardBatch = 500
+
+// EachCard calls fn for every card in the order of ids, in batches between which
+// others may write: each card is as it was in its own batch.
+func (s *Store) EachCard(fn func(View, *Task) error) error {
+	for after := ""; ; {
+		n := 0
+		err := s.View(func(v View) error {
+			list, err := v.TasksAfter(after, cardBatch)
+			if err != nil {
+				return err
+			}
+			n = len(list)
+			for _, t := range list {
+				after = t.ID
+				if err := fn(v, t); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || n < cardBatch {
+			return err
+		}
+	}
+}
+
+// Stamp differs after every commit; see eventlog.File.Stamp.
+func (s *Store) Stamp() string { return s.file.Stamp() }
 
 // UUID returns the board's identity.
 func (s *Store) UUID() ([16]byte, error) {

@@ -64,17 +64,21 @@ func (v View) scan(table string, prefix []byte, fn func(k, val []byte) bool) {
 	})
 }
 
-// Tasks calls fn for every card in the order of ids. It costs the whole board.
-func (v View) Tasks(fn func(*Task) bool) error {
+// TasksAfter returns up to max cards whose ids follow after, in the order of
+// ids: a board is read in such batches, since a long transaction keeps everybody
+// waiting.
+func (v View) TasksAfter(after string, max int) ([]*Task, error) {
+	var list []*Task
 	var err error
-	v.r.Scan(tabTasks, nil, func(_, b []byte) bool {
+	v.r.Scan(tabTasks, append([]byte(after), 0), func(_, b []byte) bool {
 		t := new(Task)
 		if err = decodeRow(b, t); err != nil {
 			return false
 		}
-		return fn(t)
+		list = append(list, t)
+		return len(list) < max
 	})
-	return err
+	return list, err
 }
 
 // Body returns a card's body.
@@ -100,11 +104,17 @@ func (v View) runOf(id uint64) (*Run, error) {
 }
 
 // Runs returns all runs of a card, oldest first.
-func (v View) Runs(task string) ([]*Run, error) {
+func (v View) Runs(task string) ([]*Run, error) { return v.runsAfter(task, 0) }
+
+// runsAfter returns the runs of a card with a higher number, oldest first.
+func (v View) runsAfter(task string, run uint64) ([]*Run, error) {
 	var runs []*Run
 	var err error
 	prefix := under(task)
-	v.scan(tabTaskRuns, prefix, func(k, _ []byte) bool {
+	v.r.Scan(tabTaskRuns, cat(prefix, num(run+1)), func(k, _ []byte) bool {
+		if !bytes.HasPrefix(k, prefix) {
+			return false
+		}
 		var r *Run
 		if r, err = v.runOf(binary.BigEndian.Uint64(k[len(prefix):])); err != nil {
 			return false
@@ -208,9 +218,10 @@ func (v View) heads(table string, prefix []byte) []string {
 const maxOver = 1000
 
 // Held returns ready cards whose hold has run out by now (over) and, up to max,
-// those still held (still). A hold from the future has run out: the clock went
-// back, and nobody may wait for it to catch up.
-func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) {
+// those still held (still). Of an assignee that is not wanted at most max are
+// read in all. A hold from the future has run out: the clock went back, and
+// nobody may wait for it to catch up.
+func (v View) Held(now eventlog.Time, max int, wanted func(assignee string) bool) (over, still []*Task, err error) {
 	seen := map[string]bool{}
 	add := func(id []byte) bool {
 		var t *Task
@@ -231,7 +242,10 @@ func (v View) Held(now eventlog.Time, max int) (over, still []*Task, err error) 
 	}
 	until := []byte{'u'}
 	for _, name := range v.heads(tabHeld, until) {
-		left := maxOver + max
+		left := max
+		if wanted(name) {
+			left += maxOver
+		}
 		v.scan(tabHeld, cat(until, under(name)), func(_, id []byte) bool {
 			left--
 			return left >= 0 && add(id)
@@ -301,6 +315,10 @@ func (v View) byKey(key string) string { return string(v.r.Get(tabKeys, []byte(k
 func (t *Task) heldAt(now eventlog.Time) bool {
 	return t.HoldUntil != 0 && t.HoldSince <= now.Add(ClockSlack) && now < t.HoldUntil
 }
+
+// Owner is the run that has the card: the open one, or a closed one whose
+// process may still live; 0 if there is none.
+func (t *Task) Owner() uint64 { return max(t.CurrentRun, t.Worker) }
 
 // Startable tells whether a claim could succeed as far as the card itself goes.
 func (t *Task) Startable(now eventlog.Time) bool {

@@ -63,7 +63,16 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 	}
 	switch {
 	case t.Worker != 0:
-		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim", t.Worker), nil
+		r, err := v.runOf(t.Worker)
+		switch {
+		case err != nil:
+			return "", err
+		case r.DeferredReason != "":
+			return fmt.Sprintf("the process of run %d cannot be ended: %s; kanlog reclaim %s --force --reason T lets the card go on beside it", r.ID, r.DeferredReason, t.ID), nil
+		case r.EndRequestedAt != 0:
+			return fmt.Sprintf("the process of run %d is being ended (%s)", r.ID, r.EndReason), nil
+		}
+		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim", r.ID), nil
 	case t.heldAt(now):
 		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
 	case t.Assignee == "":

@@ -42,6 +42,11 @@ func judge(r *projection.Run, e Evidence, now eventlog.Time, p Policy) verdict {
 		if e.Unprovable && r.LeasePast(now) {
 			return verdict{book: true, unproven: true}
 		}
+		if !asked && !r.Open() && now.Since(r.EndedAt) >= p.TerminalGrace {
+			// Asked for without a signal, so that the next tick says why the
+			// card waits.
+			return verdict{requestEnd: projection.EndTerminalGrace, detail: e.Why}
+		}
 		return verdict{deferEnd: asked}
 	case Orphaned:
 		v := verdict{signal: TermMembers}

@@ -101,7 +101,7 @@ func TestJudgeWorker(t *testing.T) {
 		{"closed, inside the terminal grace", worker(closed(2*time.Minute - time.Second)), map[string]string{
 			alive: none, orphaned: "request orphaned, term_members", dead: "book", held: none, unprovable: none}},
 		{"closed, past the terminal grace", worker(closed(2 * time.Minute)), map[string]string{
-			alive: "request terminal_grace, term_supervisor", orphaned: "request orphaned, term_members", dead: "book", held: none, unprovable: none}},
+			alive: "request terminal_grace, term_supervisor", orphaned: "request orphaned, term_members", dead: "book", held: "request terminal_grace", unprovable: "request terminal_grace"}},
 		{"closed, its lease run out", worker(closed(time.Second), leaseOver), map[string]string{
 			alive: none, held: none, unprovable: "book unproven"}},
 		{"closed, over its time or silent: that is over", worker(closed(time.Second), capped(1), beaten(2*time.Hour)), map[string]string{alive: none}},

@@ -372,7 +372,7 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 			return nil, nil, err
 		}
 	}
-	over, still, err := v.Held(t.now, readWaiting)
+	over, still, err := v.Held(t.now, readWaiting, func(name string) bool { return profiles[name] })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -412,7 +412,8 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 		if errors.Is(err, ErrInfrastructure) {
 			t.hostRefused.Store(true)
 		}
-		return t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
+		_, err := t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
+		return err
 	}
 	// From the fork on: a slow preparation must not eat up the supervisor's time.
 	ctx, cancel := context.WithTimeout(ctx, t.Policy.LaunchGrace)
@@ -438,24 +439,40 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	if word.Detail != "" {
 		reason += ": " + word.Detail
 	}
-	return t.notStarted(l, errors.New(reason), false)
+	booked, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
+	if err == nil && !booked && t.registered(l.Run) {
+		// It did register after all, while we were making up our mind.
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+	}
+	return err
 }
 
 // ErrInfrastructure marks a start that the host refused (no processes, memory
 // or disk left): not the card's fault, and not counted.
 var ErrInfrastructure = errors.New("the host refused")
 
-// notStarted books that a claimed card has no worker. If one registered in the
-// meantime after all, nothing is booked and it lives.
-func (t *tick) notStarted(l Launch, cause error, infrastructure bool) error {
-	_, err := t.update(t.Clock(), projection.BookCutOff(projection.CutOff{
+// notStarted books that a claimed card has no worker, and says whether it did:
+// if one registered in the meantime after all, nothing is booked and it lives.
+func (t *tick) notStarted(l Launch, cause error, infrastructure bool) (booked bool, err error) {
+	events, err := t.update(t.Clock(), projection.BookCutOff(projection.CutOff{
 		Run: l.Run, Error: cause.Error(), Infrastructure: infrastructure, Evidence: "no supervisor registered",
 	}, t.Policy.Limits))
 	if err != nil && !fatal(err) {
 		t.fail(l.Task.ID, l.Run, err)
-		return nil
+		return true, nil
 	}
-	return err
+	return len(events) > 0, err
+}
+
+// registered tells whether a supervisor of the run is on record; a board that
+// cannot be read right now says no, and only the report lacks the line.
+func (t *tick) registered(run uint64) (yes bool) {
+	_ = t.Board.View(func(v projection.View) error {
+		r, err := v.Run(run)
+		yes = r != nil && r.SpawnedAt != 0
+		return err
+	})
+	return yes
 }
 
 func (t *tick) spawned(s Spawned) {

@@ -121,7 +121,7 @@ func TestARefusedSupervisorOfAReclaimedCard(t *testing.T) {
 	b := newBench(t)
 	b.create("a")
 	b.word = func(context.Context, Launch) FirstWord {
-		b.must(projection.Reclaim(b.cards["a"], "wrong", "", false, projection.Writer{}))
+		b.must(projection.Reclaim(b.cards["a"], b.task("a").Owner(), "wrong", "", false, projection.Writer{}))
 		return FirstWord{State: Refused}
 	}
 	rep := b.ticks()
@@ -464,7 +464,7 @@ func TestStaleEvidence(t *testing.T) {
 			}, "crashed a"},
 		{"over its time, but an operator asked first", func(b *bench, _ uint64) { b.now = b.now.Add(2 * time.Hour) }, Evidence{Answer: Alive},
 			func(b *bench, run uint64) {
-				b.must(projection.Reclaim(b.cards["a"], "x", "", false, projection.Writer{}))
+				b.must(projection.Reclaim(b.cards["a"], b.task("a").Owner(), "x", "", false, projection.Writer{}))
 			}, "termination_requested a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -710,7 +710,7 @@ func TestWaitingIsBounded(t *testing.T) {
 func TestEndNow(t *testing.T) {
 	b := newBench(t)
 	run := b.running("a")
-	b.must(projection.Reclaim(b.cards["a"], "wrong", "", false, projection.Writer{}))
+	b.must(projection.Reclaim(b.cards["a"], b.task("a").Owner(), "wrong", "", false, projection.Writer{}))
 	if _, err := b.d.EndNow(run); err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,8 @@ type FirstWord struct {
 	// State is registered, refused, died or timed_out.
 	State  string
 	Detail string
+	// Infrastructure: refused by the host or a busy store, not by the board.
+	Infrastructure bool
 }
 
 // The first words.

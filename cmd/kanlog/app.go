@@ -194,19 +194,21 @@ func dispatcherActor() string {
 // update runs a verb's decider. What is printed comes after: success is only
 // said once the commit is durable.
 func (a *app) update(verb string, w projection.Writer, d projection.Decider) (projection.Result, error) {
+	return a.updateThen(verb, w, d, nil)
+}
+
+// updateThen is update with a look at what it made, for the verbs that print
+// it; see projection.Store.UpdateThen.
+func (a *app) updateThen(verb string, w projection.Writer, d projection.Decider, then func(projection.View, projection.Result) error) (projection.Result, error) {
 	s, err := a.board()
 	if err != nil {
 		return projection.Result{}, err
 	}
-	return a.updateOn(s, verb, w, d)
-}
-
-func (a *app) updateOn(s *projection.Store, verb string, w projection.Writer, d projection.Decider) (projection.Result, error) {
-	res, err := s.Update(a.actor(w), a.now, func(v projection.View, now eventlog.Time) (projection.Decision, error) {
+	res, err := s.UpdateThen(a.actor(w), a.now, func(v projection.View, now eventlog.Time) (projection.Decision, error) {
 		dec, err := d(v, now)
 		a.fail.hit(verb + ".decided")
 		return dec, err
-	})
+	}, then)
 	if err == nil {
 		a.fail.hit(verb + ".committed")
 	}

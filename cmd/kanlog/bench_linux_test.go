@@ -140,13 +140,11 @@ func BenchmarkCard(b *testing.B) {
 		took = time.Since(start)
 	}
 	done := 0
-	err := store.View(func(v projection.View) error {
-		return v.Tasks(func(t *projection.Task) bool {
-			if t.Status == projection.Done {
-				done++
-			}
-			return true
-		})
+	err := store.EachCard(func(_ projection.View, t *projection.Task) error {
+		if t.Status == projection.Done {
+			done++
+		}
+		return nil
 	})
 	if err != nil || done != cards {
 		b.Fatalf("%d of %d cards are done, %v", done, cards, err)

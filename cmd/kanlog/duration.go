@@ -38,16 +38,18 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// duration is a flag or setting that holds one.
-type duration time.Duration
+// duration is a flag or setting that holds one. It is a struct, so that a bare
+// number in a settings file goes through UnmarshalText like text does, and is
+// seconds: as an integer kind it would be taken for nanoseconds.
+type duration struct{ d time.Duration }
 
-func (d *duration) String() string { return time.Duration(*d).String() }
-func (d *duration) Type() string   { return "duration" }
+func (d *duration) String() string     { return d.d.String() }
+func (d *duration) Type() string       { return "duration" }
+func (d *duration) std() time.Duration { return d.d }
 
 // Set reads a flag's value.
-func (d *duration) Set(s string) error {
-	v, err := parseDuration(s)
-	*d = duration(v)
+func (d *duration) Set(s string) (err error) {
+	d.d, err = parseDuration(s)
 	return err
 }
 

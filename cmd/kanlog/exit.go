@@ -33,6 +33,12 @@ func notFound(format string, args ...any) error {
 
 var errNotFound = errors.New("not found")
 
+// refusedError is a rule of the program itself that says no.
+type refusedError struct{ text string }
+
+func (e *refusedError) Error() string        { return e.text }
+func (e *refusedError) Is(target error) bool { return target == projection.ErrState }
+
 // codedError carries an exit code for what was already reported.
 type codedError struct{ code int }
 

@@ -26,4 +26,7 @@ func (f runFiles) context(task string, run uint64) string { return f.run(task, r
 // scratch is the workspace of a card that brought none.
 func (f runFiles) scratch(task string) string { return filepath.Join(f.dir, "workspaces", task) }
 
+// worktreeLock is held while git makes a card's worktree.
+func (f runFiles) worktreeLock(task string) string { return f.scratch(task) + ".lock" }
+
 func (f runFiles) dispatchLock() string { return filepath.Join(f.dir, "dispatch.lock") }

@@ -89,7 +89,7 @@ func newTaskJSON(v projection.View, t *projection.Task) (*taskJSON, error) {
 	if t.Worker != 0 && t.Worker != t.CurrentRun {
 		j.RetainedRun = t.Worker
 	}
-	if id := max(t.CurrentRun, t.Worker); id != 0 {
+	if id := t.Owner(); id != 0 {
 		r, err := v.Run(id)
 		if err != nil {
 			return nil, err

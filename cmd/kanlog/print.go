@@ -40,9 +40,16 @@ func clean(s string, keepLines bool) string {
 type rawJSON []byte
 
 // rawMark begins the number that stands for raw JSON while a value is encoded:
-// its bytes, three digits each, as an exponent. The encoder signs every exponent
-// of its own, and text stands in quotes, so that nothing else can look like it.
-const rawMark = "0e"
+// its bytes, three digits each, as an exponent. Text stands in quotes and cannot
+// look like it; a number in somebody's metadata could, so it begins with digits
+// that nobody can know before this call of the program.
+var rawMark = func() string {
+	b := []byte("0e")
+	for _, c := range randomID() {
+		b = fmt.Appendf(b, "%03d", c)
+	}
+	return string(b)
+}()
 
 func (r rawJSON) MarshalJSON() ([]byte, error) {
 	if len(r) == 0 {

@@ -71,6 +71,7 @@ at any moment loses nothing and runs nothing twice.`,
 		}
 		return usage("%v (kanlog help %s)", err, cmd.Name())
 	})
+	root.SetHelpCommand(helpCmd())
 	root.AddCommand(
 		initCmd(a), createCmd(a), listCmd(a), showCmd(a),
 		claimCmd(a), heartbeatCmd(a), completeCmd(a), blockCmd(a), failCmd(a), deferCmd(a), commentCmd(a),
@@ -81,7 +82,22 @@ at any moment loses nothing and runs nothing twice.`,
 	return root
 }
 
-// exactly, atLeast and atMost check the number of arguments in our words.
+// helpCmd is help for a verb; a verb that is not there is a wrong call.
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Show the help of a verb",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage("help: unknown verb %q (kanlog help lists all)", strings.Join(args, " "))
+			}
+			return verb.Help()
+		},
+	}
+}
+
+// exactly and between check the number of arguments in our words.
 func exactly(n int, what string) cobra.PositionalArgs { return between(n, n, what) }
 
 func between(least, most int, what string) cobra.PositionalArgs {

@@ -232,7 +232,7 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 			p.MaxInProgress = *fp.MaxInProgress
 		}
 		if fp.MaxRuntime != nil {
-			p.MaxRuntime = time.Duration(*fp.MaxRuntime)
+			p.MaxRuntime = fp.MaxRuntime.std()
 			if p.MaxRuntime != 0 && p.MaxRuntime < time.Second {
 				return bad(table, "max_runtime", "%s is shorter than a second", p.MaxRuntime)
 			}
@@ -274,7 +274,7 @@ type boundedSetting struct {
 func (s *settings) bounded(f *fileSettings) []boundedSetting {
 	p, l := &s.policy, &s.policy.Limits
 	dur := func(key string, v *duration, to *time.Duration, least time.Duration) boundedSetting {
-		return boundedSetting{key, v != nil, func() error { return setDuration(time.Duration(*v), to, least) }}
+		return boundedSetting{key, v != nil, func() error { return setDuration(v.std(), to, least) }}
 	}
 	var ignored time.Duration
 	return []boundedSetting{

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"kanlog/projection"
@@ -34,18 +32,19 @@ func (a *app) decide(id, verb, done string, decider func(id string, w projection
 	if res.Note != "" {
 		done = res.Note
 	}
-	if a.asJSON {
-		return a.jsonWritten(id, res, done)
-	}
-	return a.printf("%s: %s\n", id, done)
+	return a.written(id, res, done)
 }
 
-func (a *app) jsonWritten(id string, res projection.Result, done string) error {
+// written prints what a verb did to a card.
+func (a *app) written(id string, res projection.Result, done string) error {
+	if !a.asJSON {
+		return recorded(id, a.printf("%s: %s\n", id, done))
+	}
 	var seq any
 	if res.Commit.Number != 0 {
 		seq = res.Commit.Seq
 	}
-	return a.json(map[string]any{"task": id, "done": done, "changed": seq != nil, "seq": seq})
+	return recorded(id, a.json(map[string]any{"task": id, "done": done, "changed": seq != nil, "seq": seq}))
 }
 
 func heartbeatCmd(a *app) *cobra.Command {
@@ -199,7 +198,7 @@ func deferCmd(a *app) *cobra.Command {
 				return err
 			}
 			return a.decide(id, "defer", "deferred", func(id string, w projection.Writer) projection.Decider {
-				return projection.Defer(id, time.Duration(wait), reason, set.policy.Limits, w)
+				return projection.Defer(id, wait.std(), reason, set.policy.Limits, w)
 			})
 		},
 	}

@@ -95,21 +95,21 @@ func (a *app) claim(prefix string, c projection.ClaimFor) error {
 		// session must not be taken for one.
 		w.Run = 0
 	}
-	res, err := a.update("claim", w, projection.Claim(c, w))
-	if err != nil {
-		return err
-	}
-	run := res.Commit.Seq
-	if !a.asJSON {
-		return a.printf("%d\n", run)
-	}
-	return a.view(func(v projection.View) error {
-		r, err := v.Run(run)
-		if err != nil {
-			return err
+	var form *runJSON
+	res, err := a.updateThen("claim", w, projection.Claim(c, w), func(v projection.View, res projection.Result) error {
+		r, err := v.Run(res.Commit.Seq)
+		if err == nil {
+			form = a.newRunJSON(r)
 		}
-		return a.json(a.newRunJSON(r))
+		return err
 	})
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON:
+		return recorded(c.Task, a.json(form))
+	}
+	return recorded(c.Task, a.printf("%d\n", res.Commit.Seq))
 }
 
 func reclaimCmd(a *app) *cobra.Command {
@@ -157,7 +157,7 @@ func (a *app) reclaim(prefix, reason string, force bool) error {
 	if err != nil {
 		return err
 	}
-	res, err := a.update("reclaim", w, projection.Reclaim(id, reason, evidence, force, w))
+	res, err := a.update("reclaim", w, projection.Reclaim(id, run, reason, evidence, force, w))
 	if err != nil {
 		return err
 	}
@@ -179,14 +179,12 @@ func (a *app) reclaim(prefix, reason string, force bool) error {
 		}
 		switch {
 		case len(rep.Reclaimed) > 0 || len(rep.ReapedTerminalWorkers) > 0:
+			// Its processes were gone already, and that is booked.
 		case len(rep.Deferred) > 0:
 			done = fmt.Sprintf("the end of run %d is requested, but its process can neither be proven nor ruled out: the card stays claimed (kanlog why %s; --force releases it)", run, id)
 		default:
 			done = fmt.Sprintf("the end of run %d is requested; the card is ready when its processes are gone", run)
 		}
 	}
-	if a.asJSON {
-		return a.jsonWritten(id, res, done)
-	}
-	return a.printf("%s: %s\n", id, done)
+	return a.written(id, res, done)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -36,7 +37,7 @@ func createCmd(a *app) *cobra.Command {
 				return usage("--max-retries %d: at least 1 (1 = no second attempt)", d.MaxRetries)
 			}
 			d.Blocked = given("blocked")
-			d.MaxRuntime = time.Duration(maxRuntime)
+			d.MaxRuntime = maxRuntime.std()
 			var err error
 			if d.Body, err = bodyOf(given("body"), body, given("body-file"), bodyFile); err != nil {
 				return err
@@ -77,7 +78,15 @@ func (a *app) create(d projection.Draft) error {
 		return err
 	}
 	decide := projection.Create(d, w)
-	res, err := a.update("create", w, decide)
+	var form *taskJSON
+	look := func(v projection.View, res projection.Result) error {
+		t, err := v.MustTask(res.Task)
+		if err == nil {
+			form, err = newTaskJSON(v, t)
+		}
+		return err
+	}
+	res, err := a.updateThen("create", w, decide, look)
 	if errors.Is(err, eventlog.ErrNoBoard) && a.freshHome() {
 		// A typo in --board must not make a board where others are, and a card
 		// that would be refused must not make one either.
@@ -88,7 +97,7 @@ func (a *app) create(d projection.Draft) error {
 		if _, err := a.init(); err != nil {
 			return err
 		}
-		res, err = a.update("create", w, decide)
+		res, err = a.updateThen("create", w, decide, look)
 	}
 	if err != nil {
 		return err
@@ -98,22 +107,21 @@ func (a *app) create(d projection.Draft) error {
 		a.warn("%s: %s; nothing was created", res.Task, res.Note)
 	}
 	if !a.asJSON {
-		return a.printf("%s\n", res.Task)
+		return recorded(res.Task, a.printf("%s\n", res.Task))
 	}
-	return a.view(func(v projection.View) error {
-		t, err := v.MustTask(res.Task)
-		if err != nil {
-			return err
-		}
-		j, err := newTaskJSON(v, t)
-		if err != nil {
-			return err
-		}
-		return a.json(struct {
-			*taskJSON
-			Created bool `json:"created"`
-		}{j, made})
-	})
+	return recorded(res.Task, a.json(struct {
+		*taskJSON
+		Created bool `json:"created"`
+	}{form, made}))
+}
+
+// recorded says that a change is made although its result could not be
+// printed: whoever repeats the call would make it twice.
+func recorded(id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("task %s: recorded, but: %w", id, err)
 }
 
 func bodyOf(givenText bool, text string, givenFile bool, file string) (string, error) {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +75,11 @@ func (a *app) dispatchLock() (func(), error) {
 }
 
 func (a *app) dispatch(o tick.Options) error {
+	if own := os.Getenv("KANLOG_TASK"); own != "" {
+		// The supervisor of this worker is a child-subreaper: what a dispatch
+		// under it starts would be part of its tree, and be ended with it.
+		return &refusedError{fmt.Sprintf("dispatch refused: this process is a worker of %s; what it started would be ended with it", own)}
+	}
 	actor := dispatcherActor()
 	d, err := a.newDispatcher(actor)
 	if err != nil {
@@ -152,7 +157,7 @@ func (a *app) evidence(w tick.World, id string) (run uint64, words string, err e
 		if err != nil {
 			return err
 		}
-		if n := max(t.CurrentRun, t.Worker); n != 0 {
+		if n := t.Owner(); n != 0 {
 			r, err = v.Run(n)
 		}
 		return err
@@ -165,5 +170,3 @@ func (a *app) evidence(w tick.World, id string) (run uint64, words string, err e
 	}
 	return r.ID, w.Look().Worker(r).String(), nil
 }
-
-func (d *duration) std() time.Duration { return time.Duration(*d) }

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +13,8 @@ import (
 	"kanlog/projection"
 )
 
-// followEvery is how often a follower looks whether the store has changed: a
-// stat, not an open.
+// followEvery is how often a follower looks whether the store has changed: two
+// short reads, without the lock.
 const followEvery = 100 * time.Millisecond
 
 func eventsCmd(a *app) *cobra.Command {
@@ -92,7 +90,7 @@ func (p *eventPrinter) run(follow bool) error {
 		}
 	}
 	for {
-		was := p.stamp()
+		was := store.Stamp()
 		if err := p.pass(store); err != nil {
 			if errors.Is(err, errEnough) {
 				return nil
@@ -102,7 +100,7 @@ func (p *eventPrinter) run(follow bool) error {
 		if !follow {
 			return nil
 		}
-		for p.stamp() == was {
+		for store.Stamp() == was {
 			time.Sleep(followEvery)
 		}
 	}
@@ -117,15 +115,6 @@ func (p *eventPrinter) pass(store *projection.Store) error {
 		return store.TaskCommits(p.task, p.next, each)
 	}
 	return store.Commits(p.next, each)
-}
-
-// stamp changes when the store does.
-func (p *eventPrinter) stamp() string {
-	fi, err := os.Stat(filepath.Join(p.a.boardDir, "board.db"))
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprint(fi.ModTime().UnixNano(), fi.Size())
 }
 
 func (p *eventPrinter) commit(c eventlog.Commit) error {

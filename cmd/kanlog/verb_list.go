@@ -24,6 +24,9 @@ var sorts = map[string]func(x, y *projection.Task) bool{
 	"completed-desc": func(x, y *projection.Task) bool { return x.CompletedAt > y.CompletedAt },
 }
 
+// listBatch is how many cards are completed for printing in one transaction.
+const listBatch = 500
+
 func statusOrder(t *projection.Task) int { return slices.Index(projection.Statuses, t.Status) }
 
 func listCmd(a *app) *cobra.Command {
@@ -86,47 +89,58 @@ func listCmd(a *app) *cobra.Command {
 func (a *app) list(keep func(me string, t *projection.Task) bool, less func(x, y *projection.Task) bool, limit int) error {
 	var cards []*projection.Task
 	forms := []*taskJSON{}
-	err := a.view(func(v projection.View) error {
-		me := userName()
-		if own := os.Getenv("KANLOG_TASK"); own != "" {
-			t, err := v.MustTask(own)
-			if err != nil {
-				return err
+	store, err := a.board()
+	if err != nil {
+		return err
+	}
+	me := userName()
+	if own := os.Getenv("KANLOG_TASK"); own != "" {
+		err := store.View(func(v projection.View) error {
+			t, err := v.Task(own)
+			if t != nil {
+				me = t.Assignee
 			}
-			me = t.Assignee
-		}
-		if err := v.Tasks(func(t *projection.Task) bool {
-			if keep(me, t) {
-				cards = append(cards, t)
-			}
-			return true
-		}); err != nil {
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		sort.Slice(cards, func(i, j int) bool {
-			x, y := cards[i], cards[j]
-			if less(x, y) != less(y, x) {
-				return less(x, y)
-			}
-			return x.CreatedSeq < y.CreatedSeq
-		})
-		if limit > 0 && len(cards) > limit {
-			cards = cards[:limit]
-		}
-		if !a.asJSON {
-			return nil
-		}
-		for _, t := range cards {
-			j, err := newTaskJSON(v, t)
-			if err != nil {
-				return err
-			}
-			forms = append(forms, j)
+	}
+	err = store.EachCard(func(v projection.View, t *projection.Task) error {
+		if keep(me, t) {
+			cards = append(cards, t)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	sort.Slice(cards, func(i, j int) bool {
+		x, y := cards[i], cards[j]
+		if less(x, y) != less(y, x) {
+			return less(x, y)
+		}
+		return x.CreatedSeq < y.CreatedSeq
+	})
+	if limit > 0 && len(cards) > limit {
+		cards = cards[:limit]
+	}
+	for left := cards; a.asJSON && len(left) > 0; {
+		batch := left[:min(len(left), listBatch)]
+		left = left[len(batch):]
+		err := store.View(func(v projection.View) error {
+			for _, t := range batch {
+				j, err := newTaskJSON(v, t)
+				if err != nil {
+					return err
+				}
+				forms = append(forms, j)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if a.asJSON {
 		return a.json(forms)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -282,17 +281,17 @@ func (a *app) whyAll() error {
 	if err != nil {
 		return err
 	}
+	store, err := a.board()
+	if err != nil {
+		return err
+	}
 	list := []whyJSON{}
-	err = a.view(func(v projection.View) error {
-		var inner error
-		err := v.Tasks(func(t *projection.Task) bool {
-			var why string
-			if why, inner = v.Why(t, a.now, set.waiting()); why != "" {
-				list = append(list, whyJSON{t.ID, t.Status, why})
-			}
-			return inner == nil
-		})
-		return errors.Join(err, inner)
+	err = store.EachCard(func(v projection.View, t *projection.Task) error {
+		why, err := v.Why(t, a.now, set.waiting())
+		if why != "" {
+			list = append(list, whyJSON{t.ID, t.Status, why})
+		}
+		return err
 	})
 	switch {
 	case err != nil:

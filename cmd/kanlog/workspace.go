@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -33,7 +34,7 @@ func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, erro
 		}
 		return t.WorkspacePath, nil
 	case projection.Worktree:
-		return worktree(t, begin)
+		return w.worktree(t, begin)
 	}
 	dir := w.a.files().scratch(t.ID)
 	return dir, os.MkdirAll(dir, 0o700)
@@ -41,7 +42,11 @@ func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, erro
 
 // worktree returns the card's own worktree of a repository, making it and its
 // branch if they are not there. Called again it finds them.
-func worktree(t *projection.Task, begin forker) (string, error) {
+//
+// The making is under a lock that git and everything it starts inherit. A
+// dispatcher that is killed meanwhile leaves a git behind that goes on checking
+// out; no worker may start beside it, and the next preparation waits for it.
+func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 	repo, own := t.WorkspacePath, "/.worktrees/"+t.ID
 	// A run before this one wrote the worktree back as the card's path.
 	repo = strings.TrimSuffix(repo, own)
@@ -50,34 +55,63 @@ func worktree(t *projection.Task, begin forker) (string, error) {
 	if branch == "" {
 		branch = "wt/" + t.ID
 	}
-	if _, err := os.Stat(filepath.Join(path, ".git")); err == nil {
-		return path, nil
+	if err := os.MkdirAll(filepath.Dir(w.a.files().scratch(t.ID)), 0o700); err != nil {
+		return "", err
 	}
-	if out, err := git(begin, repo, "rev-parse", "--git-dir"); err != nil {
-		return "", fmt.Errorf("%s is not a git repository: %s", repo, out)
+	lock, err := eventlog.LockWait(w.a.files().worktreeLock(t.ID), gitTimeout)
+	if err != nil {
+		return "", fmt.Errorf("an earlier git is still at work on %s: %w", path, err)
+	}
+	defer lock.Unlock()
+	g := gitRunner{begin: begin, repo: repo, lock: lock.File()}
+	dir, err := g.run("rev-parse", "--git-common-dir")
+	if err != nil {
+		return "", fmt.Errorf("%s is not a git repository: %s", repo, dir)
+	}
+	if _, err := os.Stat(filepath.Join(path, ".git")); err == nil {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(repo, dir)
+		}
+		// git says so itself while a worktree is not finished. Nothing but git
+		// has been in such a one: what is there can be made anew.
+		why, err := os.ReadFile(filepath.Join(dir, "worktrees", t.ID, "locked"))
+		if err != nil || strings.TrimSpace(string(why)) != "initializing" {
+			return path, nil
+		}
+		if out, err := g.run("worktree", "remove", "--force", "--force", path); err != nil {
+			return "", fmt.Errorf("an unfinished worktree cannot be removed: %s", out)
+		}
 	}
 	args := []string{"worktree", "add", path, branch}
-	if _, err := git(begin, repo, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
+	if _, err := g.run("rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
 		args = []string{"worktree", "add", "-b", branch, path}
 	}
-	if out, err := git(begin, repo, args...); err != nil {
+	if out, err := g.run(args...); err != nil {
 		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), out)
 	}
 	return path, nil
+}
+
+// gitRunner runs git in one repository.
+type gitRunner struct {
+	begin forker
+	repo  string
+	lock  *os.File // inherited by every git and what it starts
 }
 
 // forker is called around each fork, which must not fall into this process's
 // use of the store: the child would inherit its locks until it execs.
 type forker func(fork func() error) error
 
-func git(begin forker, dir string, args ...string) (string, error) {
+func (g gitRunner) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir}, args...)...)
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.repo}, args...)...)
 	cmd.WaitDelay = time.Second
+	cmd.ExtraFiles = []*os.File{g.lock}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := begin(cmd.Start)
+	err := g.begin(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,7 +74,7 @@ func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
 }
 
 func exitRecord(rec proc.Record) *projection.ExitRecord {
-	x := &projection.ExitRecord{Cause: rec.Cause, Signal: rec.Signal, Error: rec.Error}
+	x := &projection.ExitRecord{Cause: rec.Cause, Signal: rec.Signal, Error: rec.Error, Infrastructure: rec.Infrastructure}
 	if rec.ExitCode != nil {
 		n := int64(*rec.ExitCode)
 		x.ExitCode = &n
@@ -136,9 +135,11 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	}
 	workspace, err := w.prepareWorkspace(t, begin)
 	if err != nil {
-		return nil, fmt.Errorf("workspace: %w", err)
+		return nil, hostRefused(fmt.Errorf("workspace: %w", err))
 	}
-	if err := w.writeContext(contextFile, t.ID); err != nil {
+	// Under begin for the same reason as a fork: no child of another start may
+	// inherit the store that this reads.
+	if err := begin(func() error { return w.writeContext(contextFile, t.ID) }); err != nil {
 		return nil, hostRefused(fmt.Errorf("context file: %w", err))
 	}
 	tok := token(w.uuid, l.Run)
@@ -168,10 +169,8 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 
 // hostRefused marks errors that say nothing about the card.
 func hostRefused(err error) error {
-	for _, e := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, e) {
-			return fmt.Errorf("%w: %w", tick.ErrInfrastructure, err)
-		}
+	if proc.LacksRoom(err) {
+		return fmt.Errorf("%w: %w", tick.ErrInfrastructure, err)
 	}
 	return err
 }
@@ -256,5 +255,5 @@ func (s *started) Workspace() string { return s.workspace }
 
 func (s *started) Await(ctx context.Context) tick.FirstWord {
 	r := s.child.Await(ctx)
-	return tick.FirstWord{State: string(r.State), Detail: r.Detail}
+	return tick.FirstWord{State: string(r.State), Detail: r.Detail, Infrastructure: r.Infrastructure}
 }
