@@ -21,7 +21,7 @@ func checkPlace(dir string) error {
 	}
 	switch {
 	case runsErr != nil && storeErr != nil:
-		return fmt.Errorf("%w: %s", ErrNoBoard, filepath.Base(dir))
+		return fmt.Errorf("%w: %s (there is none at %s)", ErrNoBoard, filepath.Base(dir), dir)
 	case runsErr != nil:
 		return fmt.Errorf("%w: %s (its creation was cut off; create it again)", ErrNoBoard, filepath.Base(dir))
 	case storeErr != nil:

@@ -5,7 +5,7 @@ import "encoding/json"
 // New event kind, or a new field on an old one:
 //   1. the struct here, with a doc comment and tags; append fields, never
 //      reorder, rename or reuse one
-//   2. its line in newPayload below
+//   2. its lines in newPayload, Kinds and the Kind methods below
 //   3. raise Format in format.go: an older program must refuse, not skip
 //   4. the case in projection/fold.go and, if it opens or closes a run, the
 //      invariant in projection/verify.go
@@ -178,7 +178,7 @@ type Spawned struct {
 type Exited struct {
 	ExitCode *int64 `msgpack:"exit_code,omitempty" json:"exit_code"`
 	Signal   string `msgpack:"signal,omitempty" json:"signal,omitempty"`
-	// Evidence says how it is known: record, absence, other_boot, ...
+	// Evidence says in words how it is known.
 	Evidence string `msgpack:"evidence" json:"evidence"`
 }
 
@@ -244,7 +244,7 @@ type End struct {
 	Error    string `msgpack:"error,omitempty" json:"error,omitempty"`
 	ExitCode *int64 `msgpack:"exit_code,omitempty" json:"exit_code"`
 	Signal   string `msgpack:"signal,omitempty" json:"signal,omitempty"`
-	// Evidence says how it is known: record, absence, ...
+	// Evidence says in words how it is known.
 	Evidence string `msgpack:"evidence,omitempty" json:"evidence,omitempty"`
 	// To is the card's status afterwards (a gave_up in the same commit may
 	// change it again).
@@ -294,7 +294,7 @@ type GaveUp struct {
 	Reason   string `msgpack:"reason" json:"reason"`
 	Failures int64  `msgpack:"failures" json:"failures"`
 	Limit    int64  `msgpack:"limit" json:"limit"`
-	// LimitSource is task or settings.
+	// LimitSource is task, settings or built-in.
 	LimitSource string `msgpack:"limit_source" json:"limit_source"`
 	// Budget is failures, violations, rate_limit, interruptions or final.
 	Budget string `msgpack:"budget" json:"budget"`

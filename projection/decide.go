@@ -6,7 +6,7 @@ import (
 
 // New transition: a constructor that takes what the caller knows and returns a
 // Decider; its events in eventlog/kinds.go; the fold's case; a row in
-// decide_test.go; the arrow in docs/states.md.
+// the table of decide_*_test.go; the arrow in docs/states.md.
 
 // Decider decides one transition: it reads the tables of the transaction it
 // runs in and returns events or a refusal. Everything it was told is a value

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -268,7 +269,7 @@ func Block(id, reason, kind string, w Writer) Decider {
 		if kind == "" {
 			kind = NeedsInput
 		}
-		if !member(BlockKinds, kind) {
+		if !slices.Contains(BlockKinds, kind) {
 			return Decision{}, invalid("block kind %q is none of %s", kind, strings.Join(BlockKinds, ", "))
 		}
 		t, open, stop, err := answer(v, "block", id, w)
@@ -341,15 +342,6 @@ func PromoteParked(id string, l Limits) Decider {
 		}
 		return decided(id, event(id, 0, &eventlog.Promoted{To: to, Reason: "limit_raised"})), nil
 	}
-}
-
-func member(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // checkMetadata refuses what is not one JSON value.

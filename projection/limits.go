@@ -11,25 +11,24 @@ import (
 // Bounds on what a card may hold, in bytes unless the name says otherwise.
 // Every bound of the board stands here.
 const (
-	MaxTitle     = 500
-	MaxBody      = 256 << 10
-	MaxComment   = 64 << 10
-	MaxReason    = 4 << 10
-	MaxNote      = 2 << 10
-	MaxSummary   = 16 << 10
-	MaxResult    = 64 << 10
-	MaxMetadata  = 64 << 10
-	MaxName      = 128 // assignee, tenant, tag, holder, branch
-	MaxKey       = 256
-	MaxPath      = 4 << 10
-	MaxError     = 2 << 10 // cut, not refused: we write it ourselves
-	MaxTags      = 32      // count
-	MaxParents   = 256     // count
-	MaxBulk      = 1000    // ids in one call
-	MaxPriority  = 1 << 30
-	MaxRetries   = 1000
-	MaxDuration  = 10 * 365 * 24 * time.Hour
-	MaxAssignLen = MaxName
+	MaxTitle    = 500
+	MaxBody     = 256 << 10
+	MaxComment  = 64 << 10
+	MaxReason   = 4 << 10
+	MaxNote     = 2 << 10
+	MaxSummary  = 16 << 10
+	MaxResult   = 64 << 10
+	MaxMetadata = 64 << 10
+	MaxName     = 128 // assignee, tenant, tag, holder, branch
+	MaxKey      = 256
+	MaxPath     = 4 << 10
+	MaxError    = 2 << 10 // cut, not refused: we write it ourselves
+	MaxTags     = 32      // count
+	MaxParents  = 256     // count
+	MaxBulk     = 1000    // ids in one call
+	MaxPriority = 1 << 30
+	MaxRetries  = 1000
+	MaxDuration = 10 * 365 * 24 * time.Hour
 )
 
 // Bounds on loops: how many times in a row before a person has to look.

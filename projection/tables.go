@@ -2,6 +2,7 @@ package projection
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"kanlog/eventlog"
 )
@@ -102,25 +103,16 @@ func indexOf(t *Task) []indexEntry {
 func putTask(w Tables, was, now *Task) {
 	old, next := indexOf(was), indexOf(now)
 	for _, e := range old {
-		if !contains(next, e) {
+		if !slices.Contains(next, e) {
 			w.Delete(e.table, []byte(e.key))
 		}
 	}
 	for _, e := range next {
-		if !contains(old, e) {
+		if !slices.Contains(old, e) {
 			w.Put(e.table, []byte(e.key), []byte(now.ID))
 		}
 	}
 	w.Put(tabTasks, []byte(now.ID), encodeRow(now))
-}
-
-func contains(list []indexEntry, e indexEntry) bool {
-	for _, x := range list {
-		if x == e {
-			return true
-		}
-	}
-	return false
 }
 
 // putRun stores a run's row and keeps it in the active index while it is open

@@ -48,6 +48,13 @@ func (s *slots) full(assignee string) string {
 	return ""
 }
 
+// Full returns the reasons why nothing more can be started for an assignee
+// beside what is active, "" if something can: what admission goes by, for who
+// asks why a card waits.
+func Full(active []*projection.Run, p Policy) func(assignee string) string {
+	return countSlots(active, p).full
+}
+
 // free is the most cards that could start now.
 func (s *slots) free() int { return max(0, s.p.MaxInProgress-s.total) }
 

@@ -6,7 +6,8 @@ import (
 	"kanlog/projection"
 )
 
-// Policy is the settings a tick works by. Durations are positive.
+// Policy is the settings a tick works by. Durations are not negative; a grace of
+// zero means at once.
 type Policy struct {
 	Limits projection.Limits
 	// LaunchGrace is how long a supervisor may take from its fork to register.
@@ -28,7 +29,7 @@ type Profile struct {
 	Command       []string // argv with {task} {run} {title} {workspace} {context}
 	MaxInProgress int      // 0: only the board's cap
 	MaxRuntime    time.Duration
-	OnCleanExit   string // violation or complete
+	OnCleanExit   string // violation, complete or review
 	PassEnv       []string
 	PassEnvSet    bool // pass_env was given, perhaps empty
 	Env           map[string]string

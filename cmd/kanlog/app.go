@@ -81,12 +81,19 @@ func (a *app) start() error {
 // clock reads the time; verbs use app.now, which was read once.
 func (a *app) clock() eventlog.Time { return eventlog.TimeOf(time.Now().Add(a.offset)) }
 
-// settings reads the settings once.
+// settings reads the settings once. Inside a worker what is wrong with them is
+// said and passed over: somebody's typo in a file, made while the worker ran,
+// must not cost its answer. Nothing is started by such settings: a worker may not
+// dispatch.
 func (a *app) settings() (*settings, error) {
 	if a.set == nil {
 		s, err := loadSettings(a.home, a.boardDir)
-		if err != nil {
+		if err != nil && os.Getenv("KANLOG_TASK") == "" {
 			return nil, err
+		}
+		if err != nil {
+			a.warn("%v; going on with the defaults", err)
+			s = defaults()
 		}
 		a.set = &s
 	}

@@ -43,9 +43,16 @@ func parseDuration(s string) (time.Duration, error) {
 // seconds: as an integer kind it would be taken for nanoseconds.
 type duration struct{ d time.Duration }
 
-func (d *duration) String() string     { return d.d.String() }
 func (d *duration) Type() string       { return "duration" }
 func (d *duration) std() time.Duration { return d.d }
+
+// String is empty for zero, which help would print as a default otherwise.
+func (d *duration) String() string {
+	if d.d == 0 {
+		return ""
+	}
+	return d.d.String()
+}
 
 // Set reads a flag's value.
 func (d *duration) Set(s string) (err error) {

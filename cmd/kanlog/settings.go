@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -149,7 +151,12 @@ func settingsError(path string, err error) error {
 		if len(d.Key()) > 0 {
 			key = strings.Join(d.Key(), ".") + ": "
 		}
-		return usage("%s:%d: %s%s", path, row, key, strings.TrimPrefix(d.Error(), "toml: "))
+		what := strings.TrimPrefix(d.Error(), "toml: ")
+		if strings.HasPrefix(what, "cannot decode TOML") {
+			// The parser goes on with the names of our types.
+			what = "the value is of the wrong kind (a command is a list of words, a duration is text like \"90s\"; docs/settings.md)"
+		}
+		return usage("%s:%d: %s%s", path, row, key, what)
 	}
 	return usage("%s: %v", path, err)
 }
@@ -225,6 +232,11 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 		if len(p.Command) == 0 || p.Command[0] == "" {
 			return bad(table, "command", "a profile needs a command, for example [\"./agent.sh\", \"{task}\"]")
 		}
+		for _, arg := range p.Command {
+			if placeholder.MatchString(arg) && !slices.Contains(placeholders, arg) {
+				return bad(table, "command", "unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
+			}
+		}
 		if fp.MaxInProgress != nil {
 			if *fp.MaxInProgress < 1 {
 				return bad(table, "max_in_progress", "%d is not at least 1", *fp.MaxInProgress)
@@ -263,6 +275,12 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 	}
 	return nil
 }
+
+// placeholders are replaced in a profile's command where they are a whole
+// argument.
+var placeholders = []string{"{task}", "{run}", "{title}", "{workspace}", "{context}"}
+
+var placeholder = regexp.MustCompile(`^\{[a-z_]+\}$`)
 
 // boundedSetting is one scalar with the check of its value.
 type boundedSetting struct {

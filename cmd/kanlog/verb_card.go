@@ -36,18 +36,24 @@ func assignCmd(a *app) *cobra.Command {
 			if to == "none" {
 				to, done = "", "assigned to nobody"
 			}
-			set, err := a.settings()
-			if err != nil {
-				return err
-			}
-			err = a.decide(args[0], "assign", done, func(id string, w projection.Writer) projection.Decider {
+			err := a.decide(args[0], "assign", done, func(id string, w projection.Writer) projection.Decider {
 				return projection.Assign(id, to, w)
 			})
-			if _, known := set.policy.Profiles[to]; err == nil && to != "" && !known {
-				a.warn("no profile %q in the settings: the card waits for a pull worker", to)
+			if err == nil {
+				a.warnNoProfile(to)
 			}
 			return err
 		},
+	}
+}
+
+// warnNoProfile says that nothing will be started for an assignee: a typo, or a
+// card for somebody who claims it.
+func (a *app) warnNoProfile(assignee string) {
+	if set, err := a.settings(); err == nil && assignee != "" {
+		if _, known := set.policy.Profiles[assignee]; !known {
+			a.warn("no profile %q in the settings: no dispatch starts this card; it waits to be claimed", assignee)
+		}
 	}
 }
 

@@ -103,6 +103,7 @@ func (a *app) create(d projection.Draft) error {
 		return err
 	}
 	made := res.Commit.Number != 0
+	a.warnNoProfile(d.Assignee)
 	if res.Note != "" {
 		a.warn("%s: %s; nothing was created", res.Task, res.Note)
 	}

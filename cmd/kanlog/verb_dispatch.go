@@ -21,8 +21,8 @@ func dispatchCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dispatch",
 		Short: "Run one tick: book what ended, start what may start",
-		Long: `dispatch looks at every running card once, books what ended, and starts workers for
-ready cards as far as there is room. It returns when every worker it started has
+		Long: `dispatch looks at every running card once, books what ended and was not booked by
+its own supervisor, and starts workers for ready cards as far as there is room. It returns when every worker it started has
 registered or failed. Workers live on when it ends. Beside another dispatch on
 the same board it does nothing.`,
 		Example: "  kanlog dispatch\n  kanlog dispatch --dry-run\n  watch -n 5 kanlog dispatch --json",
@@ -44,6 +44,7 @@ the same board it does nothing.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be done, do nothing")
 	f.IntVar(&o.Max, "max", -1, "start at most this many (0: only look after what runs)")
+	f.Lookup("max").DefValue = "0" // for the help: without it there is no bound
 	f.StringVar(&o.ID, "id", "", "start only this card")
 	return cmd
 }
@@ -64,8 +65,8 @@ func (a *app) newDispatcher(actor string) (*tick.Dispatcher, error) {
 	}, nil
 }
 
-// dispatchLock takes the board's dispatch lock without waiting. What it writes
-// into the file is for people; the kernel's lock decides.
+// dispatchLock takes the board's dispatch lock without waiting. The kernel's lock
+// decides; what stands in the file does not matter.
 func (a *app) dispatchLock() (func(), error) {
 	l, err := eventlog.TryLock(a.files().dispatchLock())
 	if err != nil {

@@ -151,5 +151,5 @@ func (a *app) eventLine(c eventlog.Commit, i int) string {
 	if j.Run != nil {
 		run = fmt.Sprintf("/%v", j.Run)
 	}
-	return clean(fmt.Sprintf("%6d  %s  %s%s  %s  by %s  %s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, compact(j.Data)), false)
+	return clean(fmt.Sprintf("%5d  %s  %s%s  %s by %s: %s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, describe(c.Events[i].Data)), false)
 }

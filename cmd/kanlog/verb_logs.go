@@ -38,7 +38,10 @@ func logsCmd(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.Int64Var(&tail, "tail", 0, "only the last BYTES, from the start of a line (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on until the run has ended")
-	a.runFlagOf(cmd)
+	f.Func("run", "which run (default: the newest)", func(s string) (err error) {
+		a.runFlag, err = runNumber(s)
+		return err
+	})
 	return cmd
 }
 
@@ -127,12 +130,10 @@ func (a *app) logsEnd(id string, run uint64) error {
 	switch {
 	case err != nil:
 		a.warn("run %d: its exit record cannot be read: %v", run, err)
-	case rec == nil:
-		return nil
-	case rec.ExitCode != nil:
-		a.warn("run %d %s with %d at %s", run, rec.Cause, *rec.ExitCode, rec.Ended)
+	case rec == nil || rec.Started != "":
+		return nil // what started says its end in the output itself
 	default:
-		a.warn("run %d %s at %s: %s", run, rec.Cause, rec.Ended, orDash(rec.Signal, rec.Error))
+		a.warn("run %d: its command never started: %s", run, orDash(rec.Error, rec.Cause))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"kanlog/eventlog"
 	"kanlog/projection"
+	"kanlog/tick"
 )
 
 func showCmd(a *app) *cobra.Command {
@@ -67,7 +68,7 @@ func (a *app) show(prefix string) error {
 		for _, c := range comments {
 			s.Comments = append(s.Comments, newCommentJSON(c))
 		}
-		why, err = v.Why(t, a.now, set.waiting())
+		why, err = set.why(v, t, a.now)
 		s.Why = text(why)
 		return err
 	})
@@ -226,7 +227,7 @@ func runsCmd(a *app) *cobra.Command {
 func whyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "why [ID]",
-		Short:   "Say why a card does not run, or why each one that waits does",
+		Short:   "Say why a card does not run; without an id, for every card that waits",
 		Example: "  kanlog why t_1a2b\n  kanlog why",
 		Args:    between(0, 1, "at most one id"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -259,7 +260,7 @@ func (a *app) why(prefix string) error {
 		if t, err = v.MustTask(id); err != nil {
 			return err
 		}
-		why, err = v.Why(t, a.now, set.waiting())
+		why, err = set.why(v, t, a.now)
 		return err
 	})
 	switch {
@@ -287,7 +288,7 @@ func (a *app) whyAll() error {
 	}
 	list := []whyJSON{}
 	err = store.EachCard(func(v projection.View, t *projection.Task) error {
-		why, err := v.Why(t, a.now, set.waiting())
+		why, err := set.why(v, t, a.now)
 		if why != "" {
 			list = append(list, whyJSON{t.ID, t.Status, why})
 		}
@@ -309,11 +310,24 @@ func (a *app) whyAll() error {
 	})
 }
 
-// waiting is what the reason function needs of the settings.
-func (s *settings) waiting() projection.Waiting {
+// waiting is what the reason function needs beside the board's rows.
+func (s *settings) waiting(v projection.View) (projection.Waiting, error) {
+	active, err := v.Active()
+	if err != nil {
+		return projection.Waiting{}, err
+	}
 	profiles := map[string]bool{}
 	for name := range s.policy.Profiles {
 		profiles[name] = true
 	}
-	return projection.Waiting{Profiles: profiles}
+	return projection.Waiting{Profiles: profiles, Full: tick.Full(active, s.policy)}, nil
+}
+
+// why asks the one reason function about a card.
+func (s *settings) why(v projection.View, t *projection.Task, now eventlog.Time) (string, error) {
+	w, err := s.waiting(v)
+	if err != nil {
+		return "", err
+	}
+	return v.Why(t, now, w)
 }

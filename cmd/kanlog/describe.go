@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"kanlog/eventlog"
+)
+
+// describe is the content of an event for people: what they would ask for
+// first. --json has all of it.
+func describe(d eventlog.Payload) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	quote := func(what, s string) {
+		if s != "" {
+			first, _, more := strings.Cut(s, "\n")
+			if len(first) > 200 {
+				first, more = shorten(first, 200), true
+				first, _, _ = strings.Cut(first, "\n")
+			}
+			if more {
+				first += " ..."
+			}
+			add("%s%s", what, first)
+		}
+	}
+	end := func(e eventlog.End) {
+		quote("", e.Error)
+		if e.Signal != "" && !strings.Contains(e.Error, e.Signal) {
+			add("signal %s", e.Signal)
+		}
+		if e.RetryAt != 0 {
+			add("again from %s", e.RetryAt.Std().Format("15:04:05"))
+		}
+	}
+	late := func(code *int64, signal string) {
+		if code != nil {
+			add("exit %d", *code)
+		}
+		quote("signal ", signal)
+	}
+	switch d := d.(type) {
+	case *eventlog.Created:
+		quote("", d.Title)
+		quote("for ", d.Assignee)
+		if len(d.Parents) > 0 {
+			add("after %s", strings.Join(d.Parents, " "))
+		}
+		add("-> %s", d.Status)
+	case *eventlog.Claimed:
+		if d.Holder != "" {
+			add("by %s", d.Holder)
+		}
+		add("%s, until %s", d.Origin, d.Deadline.Std().Format("15:04:05"))
+	case *eventlog.Spawned:
+		add("supervisor pid %d", d.PID)
+	case *eventlog.Exited:
+		late(d.ExitCode, d.Signal)
+		quote("", d.Evidence)
+	case *eventlog.TerminalWorkerReaped:
+		late(d.ExitCode, d.Signal)
+		quote("", d.Evidence)
+	case *eventlog.Heartbeat:
+		quote("", d.Note)
+	case *eventlog.ClaimExtended:
+		add("pid %d is alive, until %s", d.WorkerPID, d.ClaimExpiresNow.Std().Format("15:04:05"))
+	case *eventlog.Reclaimed:
+		quote("", d.Reason)
+		quote("", d.Warning)
+		add("-> %s", d.To)
+	case *eventlog.ReclaimDeferred:
+		quote("", d.Reason)
+	case *eventlog.TerminationRequested:
+		quote("", d.Reason)
+		quote("", d.Detail)
+	case *eventlog.Crashed:
+		end(d.End)
+	case *eventlog.ProtocolViolation:
+		end(d.End)
+	case *eventlog.RateLimited:
+		end(d.End)
+	case *eventlog.TimedOut:
+		end(d.End)
+	case *eventlog.Stale:
+		end(d.End)
+	case *eventlog.SpawnFailed:
+		end(d.End)
+	case *eventlog.GaveUp:
+		quote("", d.Reason)
+	case *eventlog.Completed:
+		quote("", d.Summary)
+		quote("result ", d.Result)
+	case *eventlog.ReviewRequested:
+		quote("", d.Summary)
+	case *eventlog.Failed:
+		quote("", d.Reason)
+	case *eventlog.Deferred:
+		quote("", d.Reason)
+		add("until %s", d.RetryAt)
+	case *eventlog.Blocked:
+		quote("", d.Reason)
+	case *eventlog.Unblocked:
+		add("-> %s", d.To)
+	case *eventlog.Assigned:
+		add("%s -> %s", orDash(d.From), orDash(d.Assignee))
+	case *eventlog.Promoted:
+		add("%s -> %s", d.Reason, d.To)
+	case *eventlog.Commented:
+		quote("", d.Text)
+	case *eventlog.Fenced:
+		add("%s by run %d refused, the open run is %d", d.Verb, d.Presented, d.Current)
+	default:
+		add("%s", compact(d))
+	}
+	return strings.Join(parts, ", ")
+}
