@@ -259,7 +259,7 @@ func TestEveryFailpointIsDocumented(t *testing.T) {
 
 func TestEveryVerbIsInTheReadme(t *testing.T) {
 	var verbs []string
-	for _, cmd := range newRoot(&app{out: io.Discard, errw: io.Discard}).Commands() {
+	for _, cmd := range newRoot(&app{out: io.Discard, errw: io.Discard}, "").Commands() {
 		if !cmd.Hidden && cmd.Name() != "help" && cmd.Name() != "completion" {
 			verbs = append(verbs, cmd.Name())
 		}

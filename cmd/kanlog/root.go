@@ -15,7 +15,7 @@ import (
 // run is the program: it returns the exit code.
 func run(args []string, out, errw io.Writer) int {
 	a := &app{out: out, errw: errw}
-	root := newRoot(a)
+	root := newRoot(a, plainVerb(args))
 	root.SetArgs(args)
 	err := root.Execute()
 	if err != nil {
@@ -30,7 +30,8 @@ func run(args []string, out, errw io.Writer) int {
 	return exitCode(err)
 }
 
-func newRoot(a *app) *cobra.Command {
+// newRoot makes the command tree, with one verb only unless only is empty.
+func newRoot(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kanlog",
 		Short: "A durable task board and dispatcher for worker processes",
@@ -72,14 +73,31 @@ at any moment loses nothing and runs nothing twice.`,
 		return usage("%v (kanlog help %s)", err, cmd.Name())
 	})
 	root.SetHelpCommand(helpCmd())
-	root.AddCommand(
-		initCmd(a), createCmd(a), listCmd(a), showCmd(a),
-		claimCmd(a), heartbeatCmd(a), completeCmd(a), blockCmd(a), failCmd(a), deferCmd(a), commentCmd(a),
-		unblockCmd(a), assignCmd(a), reclaimCmd(a),
-		dispatchCmd(a), runsCmd(a), logsCmd(a), eventsCmd(a), whyCmd(a),
-		verifyCmd(a), rebuildCmd(a),
-	)
+	for name, verb := range verbs {
+		// Making the commands with their flags is a good part of a short call:
+		// only the one that is called is made, where it is plain which.
+		if only == "" || only == name {
+			root.AddCommand(verb(a))
+		}
+	}
 	return root
+}
+
+// verbs are the commands by name.
+var verbs = map[string]func(*app) *cobra.Command{
+	"init": initCmd, "create": createCmd, "list": listCmd, "show": showCmd,
+	"claim": claimCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
+	"defer": deferCmd, "comment": commentCmd, "unblock": unblockCmd, "assign": assignCmd, "reclaim": reclaimCmd,
+	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
+	"verify": verifyCmd, "rebuild": rebuildCmd,
+}
+
+// plainVerb is the verb of a call that begins with it, "" of any other.
+func plainVerb(args []string) string {
+	if len(args) > 0 && verbs[args[0]] != nil {
+		return args[0]
+	}
+	return ""
 }
 
 // helpCmd is help for a verb; a verb that is not there is a wrong call.

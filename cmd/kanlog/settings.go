@@ -67,11 +67,20 @@ func defaults() settings {
 			LaunchGrace:   30 * time.Second,
 			KillGrace:     5 * time.Second,
 			TerminalGrace: 2 * time.Minute,
-			MaxInProgress: derivedCap(),
+			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
 		lockTimeout: 30 * time.Second,
 	}
+}
+
+// dispatchPolicy is the policy with the cap that a dispatcher goes by.
+func (s *settings) dispatchPolicy() tick.Policy {
+	p := s.policy
+	if p.MaxInProgress == 0 {
+		p.MaxInProgress = derivedCap()
+	}
+	return p
 }
 
 // derivedCap is how many workers a machine bears when nobody said: two a core,

@@ -54,10 +54,19 @@ func supervise(stdin io.Reader) int {
 		now:   func() time.Time { return time.Now().Add(spec.ClockOffset) },
 	}
 	return proc.Supervise(proc.Supervision{
-		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: os.Environ(),
+		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
 		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, KillGrace: spec.KillGrace,
 		Board: b, Report: os.NewFile(proc.ReportFD, "report"), Now: b.now, Hook: fail.hit,
 	})
+}
+
+// workerEnv undoes supervisorEnv: the last entry was added there, and a value of
+// the worker's own stands before it.
+func workerEnv(env []string) []string {
+	if n := len(env) - 1; n >= 0 && env[n] == oneProcessor {
+		return env[:n]
+	}
+	return env
 }
 
 // supervisedBoard is the board as a supervisor uses it.

@@ -60,7 +60,7 @@ func (a *app) newDispatcher(actor string) (*tick.Dispatcher, error) {
 		return nil, err
 	}
 	return &tick.Dispatcher{
-		Board: w.store, World: w, Policy: set.policy, Actor: actor,
+		Board: w.store, World: w, Policy: set.dispatchPolicy(), Actor: actor,
 		Clock: a.clock, Lock: a.dispatchLock, Hook: a.fail.hit,
 	}, nil
 }

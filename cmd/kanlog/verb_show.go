@@ -320,7 +320,7 @@ func (s *settings) waiting(v projection.View) (projection.Waiting, error) {
 	for name := range s.policy.Profiles {
 		profiles[name] = true
 	}
-	return projection.Waiting{Profiles: profiles, Full: tick.Full(active, s.policy)}, nil
+	return projection.Waiting{Profiles: profiles, Full: tick.Full(active, s.dispatchPolicy())}, nil
 }
 
 // why asks the one reason function about a card.
