@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func createCmd(a *app) *cobra.Command {
 	f.StringVar(&d.Key, "key", "", "create once: the same key returns the same card")
 	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never)")
 	f.Int64Var(&d.MaxRetries, "max-retries", 0, "failed attempts before the card is blocked (default: the settings')")
-	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS or worktree:/ABS (a repository)")
+	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS, or worktree[:/ABS] of a repository (default: the one around you)")
 	f.StringVar(&d.Branch, "branch", "", "branch of the worktree (default wt/ID)")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")
 	f.StringVar(&d.Tenant, "tenant", "", "namespace, handed to the worker and to children")
@@ -154,12 +155,34 @@ func bodyOf(givenText bool, text string, givenFile bool, file string) (string, e
 }
 
 func parseWorkspace(s string) (kind, path string, err error) {
-	kind, path, _ = strings.Cut(s, ":")
+	kind, path, given := strings.Cut(s, ":")
 	switch kind {
-	case projection.Scratch, projection.Dir, projection.Worktree:
+	case projection.Worktree:
+		if !given {
+			path, err = ownRepository()
+		}
+		return kind, path, err
+	case projection.Scratch, projection.Dir:
 		return kind, path, nil
 	}
-	return "", "", usage("--workspace %q is none of scratch, dir:/ABS, worktree:/ABS", s)
+	return "", "", usage("--workspace %q is none of scratch, dir:/ABS, worktree[:/ABS]", s)
+}
+
+// ownRepository is the root of the git repository around the current directory:
+// what --workspace worktree means without a path.
+func ownRepository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", usage("--workspace worktree: %s is in no git repository; name one by its path (worktree:/ABS)", dir)
+		}
+	}
 }
 
 // parseMoment reads a moment, or a time from now.
