@@ -119,8 +119,9 @@ func (s *supervisor) attend() Record {
 	var (
 		rec        Record
 		ended      bool             // the command
+		endedAt    time.Time        // when that was seen
 		told       bool             // SIGTERM came, not looked at yet
-		terminated bool             // it came before the command had ended
+		terminated bool             // it came before the command had ended, or was what ended it
 		ending     bool             // the tree was sent SIGTERM
 		grace      <-chan time.Time // since then
 		again      <-chan time.Time // next SIGKILL
@@ -131,26 +132,25 @@ func (s *supervisor) attend() Record {
 	)
 	for {
 		// Reaped first: a command that ended before the signal came ended by
-		// itself.
+		// itself. But a service stop reaches the whole group at once, and the
+		// command may end of it before our own SIGTERM is here.
 		status, done, left := s.reap()
 		if done {
-			ended = true
+			ended, endedAt = true, time.Now()
 			rec = s.recordOf(status)
 		}
+		terminated = terminated || told && (!ended || mayBeStop(rec) && time.Since(endedAt) < stopPause)
+		told = false
 		if ended && !left {
 			if !terminated && mayBeStop(rec) {
-				// A service stop reaches the whole group at once, and the
-				// command may end of it before our own SIGTERM is here.
 				select {
 				case <-s.term:
 					terminated = true
-				case <-time.After(stopPause):
+				case <-time.After(stopPause - time.Since(endedAt)):
 				}
 			}
 			break
 		}
-		terminated = terminated || told && !ended
-		told = false
 		if (ended || terminated) && !ending {
 			ending, grace = true, time.After(s.KillGrace)
 			s.tree.signal(syscall.SIGTERM, ended)

@@ -11,17 +11,20 @@ type tree struct {
 // signal sends sig to the whole tree: first, at once, to the command's process
 // group, then to every descendant found through its parent links, whatever
 // session it went to. It looks again until it finds nobody new, so a tree that
-// forks faster than it is walked is still caught up with.
+// forks faster than it is walked is still caught up with. Whom the group's
+// signal reached gets no second one: to many programs a second SIGTERM says that
+// they are not to finish what the first one made them begin.
 //
 // reaped says that the command was waited for. Its number is then only safe as
 // that of a group while somebody of ours is in the group.
 func (t tree) signal(sig syscall.Signal, reaped bool) {
 	w := newWorld()
 	sent := map[int]string{}
+	grouped := false
 	for round := range walkRounds {
 		found := t.descendants(w)
 		if round == 0 && t.mayKillGroup(found, reaped) {
-			_ = syscall.Kill(-t.command, sig)
+			grouped = syscall.Kill(-t.command, sig) == nil
 		}
 		fresh := false
 		for pid, s := range found {
@@ -29,7 +32,7 @@ func (t tree) signal(sig syscall.Signal, reaped bool) {
 				continue
 			}
 			sent[pid], fresh = s.start, true
-			t.signalOne(w, pid, s, sig)
+			t.signalOne(w, pid, s, sig, grouped && round == 0 && s.group == t.command)
 		}
 		if !fresh {
 			return
@@ -58,8 +61,9 @@ func (t tree) mayKillGroup(found map[int]stat, reaped bool) bool {
 }
 
 // signalOne opens the process first and then makes sure that it is the one
-// that was found: it is not our child, somebody else may just have reaped it.
-func (t tree) signalOne(w world, pid int, was stat, sig syscall.Signal) {
+// that was found: it is not our child, somebody else may just have reaped it. had
+// says that it was sent to its group since, which counts if it is in it still.
+func (t tree) signalOne(w world, pid int, was stat, sig syscall.Signal, had bool) {
 	h, err := w.open(pid)
 	if err != nil {
 		return
@@ -69,10 +73,13 @@ func (t tree) signalOne(w world, pid int, was stat, sig syscall.Signal) {
 	if err != nil {
 		return
 	}
-	if is, err := parseStat(line); err != nil || is.start != was.start {
+	is, err := parseStat(line)
+	if err != nil || is.start != was.start {
 		return
 	}
-	_ = h.signal(sig)
+	if !had || is.group != was.group {
+		_ = h.signal(sig)
+	}
 	if sig == syscall.SIGTERM {
 		_ = h.signal(syscall.SIGCONT) // a stopped process cannot obey
 	}

@@ -82,6 +82,7 @@ func TestComplete(t *testing.T) {
 		{name: "a result that is no text", given: started, when: with(Answer{Result: "\xff"}), kind: ErrInvalid, says: "not valid UTF-8"},
 		{name: "a result with NUL", given: started, when: with(Answer{Result: "a\x00"}), kind: ErrInvalid, says: "NUL byte at offset 1"},
 		{name: "metadata that is not JSON", given: started, when: with(Answer{Metadata: []byte("{")}), kind: ErrInvalid, says: "not JSON"},
+		{name: "metadata that is not UTF-8", given: started, when: with(Answer{Metadata: []byte("{\"a\":\"\xff\"}")}), kind: ErrInvalid, says: "not JSON in UTF-8"},
 		{name: "metadata too long", given: started, when: with(Answer{Metadata: []byte(`"` + strings.Repeat("x", MaxMetadata) + `"`)}), kind: ErrInvalid, says: "the metadata has"},
 		{name: "metadata stays as it was given", given: started, when: with(Answer{Metadata: []byte(`{ "n": 1.0e3 }`)}), want: "completed by answer",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {

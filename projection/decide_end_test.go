@@ -58,6 +58,11 @@ func TestBookEnd(t *testing.T) {
 			}
 		}
 	}
+	hostRefused := func(t *testing.T, b *board, events []eventlog.Event) {
+		ended(OutSpawnFailed, "")(t, b, events)
+		equal(t, "counted", b.run(2).Counted, false)
+		equal(t, "held until", b.task("a").HoldUntil, b.now.Add(b.limits.RateLimitCooldown))
+	}
 	decide(t, []decision{
 		{name: "no such run", given: card, kind: ErrNotFound, says: "no such run: 99", when: func(b *board) Decider { return BookEnd(Ending{Run: 99}, b.limits) }},
 		{name: "a claim without a worker has no end", given: func(b *board) { card(b); b.claim("a") }, when: booking(nil), kind: ErrState, says: "run 2 has no worker"},
@@ -101,6 +106,10 @@ func TestBookEnd(t *testing.T) {
 				equal(t, "counted", b.run(2).Counted, true)
 			}},
 		{name: "3. record: it never started", given: started, when: record(&ExitRecord{Cause: CauseNeverStarted}), want: "spawn_failed>ready", then: ended(OutSpawnFailed, "never started")},
+		{name: "3. record: the host had no room to start it", given: started, when: record(&ExitRecord{Cause: CauseStartFailed, Error: "no room", Infrastructure: true}),
+			want: "spawn_failed>ready infrastructure", then: hostRefused},
+		{name: "3. record: the host refused before it started", given: started, when: record(&ExitRecord{Cause: CauseNeverStarted, Infrastructure: true}),
+			want: "spawn_failed>ready infrastructure", then: hostRefused},
 		{name: "3. record: exit 0 without an answer", given: started, when: record(exited(0)), want: "protocol_violation>ready",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				ended(OutCrashed, "without an answer")(t, b, events)

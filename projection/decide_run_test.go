@@ -254,6 +254,10 @@ func TestReclaim(t *testing.T) {
 		}
 	}
 	started := func(b *board) { card(b); b.start("a") }
+	replaced := func(b *board) { card(b); b.attempt("a", 1); b.wait(time.Hour); b.start("a") }
+	seen := func(run uint64, force bool) func(*board) Decider {
+		return func(b *board) Decider { return Reclaim(b.id("a"), run, "wrong", "dead", force, Writer{}) }
+	}
 	retained := func(b *board) { started(b); b.must(Fail(b.id("a"), "no", b.limits, b.worker("a", 2))) }
 	decide(t, []decision{
 		{name: "no worker: closed at once", given: func(b *board) { card(b); b.claim("a") }, when: reclaim(false), want: "reclaimed>ready"},
@@ -280,6 +284,11 @@ func TestReclaim(t *testing.T) {
 			}},
 		{name: "nothing runs", given: card, when: reclaim(false), kind: ErrState, says: "there is nothing to reclaim"},
 		{name: "nothing runs, forced", given: card, when: reclaim(true), kind: ErrState, says: "there is nothing to reclaim"},
+		{name: "another run than the operator saw", given: replaced, when: seen(2, false), kind: ErrState, says: "has begun meanwhile; look again"},
+		{name: "another run than the operator saw, forced", given: replaced, when: seen(2, true), kind: ErrState, says: "has begun meanwhile; look again"},
+		{name: "a run where the operator saw none", given: started, when: seen(0, true), kind: ErrState, says: "run 2 has begun meanwhile"},
+		{name: "a claim without a worker that the operator did not see", kind: ErrState, says: "has begun meanwhile",
+			given: func(b *board) { card(b); b.attempt("a", 1); b.wait(time.Hour); b.claim("a") }, when: seen(2, false)},
 		{name: "without a reason", given: started, kind: ErrInvalid, says: "needs --reason",
 			when: func(b *board) Decider { return Reclaim(b.id("a"), b.owner("a"), " ", "", false, Writer{}) }},
 		{name: "a worker its own run", given: started, kind: ErrState, says: "does not reclaim its own run",

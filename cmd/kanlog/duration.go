@@ -38,9 +38,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// duration is a flag or setting that holds one. It is a struct, so that a bare
-// number in a settings file goes through UnmarshalText like text does, and is
-// seconds: as an integer kind it would be taken for nanoseconds.
+// duration is a flag that holds one.
 type duration struct{ d time.Duration }
 
 func (d *duration) Type() string       { return "duration" }
@@ -60,5 +58,14 @@ func (d *duration) Set(s string) (err error) {
 	return err
 }
 
-// UnmarshalText reads a setting's value.
-func (d *duration) UnmarshalText(b []byte) error { return d.Set(string(b)) }
+// durationText is a duration as a settings file or a variable has it; a bare
+// number is seconds, as everywhere. It is read only where file, line and key can
+// be named with what is wrong: the parser of TOML does so for text, but not for
+// a number.
+type durationText string
+
+// UnmarshalText takes what stands in the file, number or text.
+func (t *durationText) UnmarshalText(b []byte) error {
+	*t = durationText(b)
+	return nil
+}

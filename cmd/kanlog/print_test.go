@@ -61,6 +61,7 @@ func TestRawJSONIsKeptByteForByte(t *testing.T) {
 	for _, raw := range []string{
 		`{"a": 1.0,  "b":[ ]}`, `1.0`, `12345678901234567890.50`, `"text"`, `"<&>\u003c \u2028"`, `null`, `[]`, ` {"a":1} `,
 		"{\n  \"a\":\t1\n}", `{"a":1,"a":2}`, `"0e123125"`, `0e123125`, `""`,
+		`{"x": 0e034044034112119110034058034}`,
 	} {
 		b, err := encodeJSON([]row{{"<x>", rawJSON(raw), nil}, {"y", rawJSON(raw), rawJSON(`7`)}}, "  ")
 		if err != nil {
@@ -88,7 +89,8 @@ func TestRawJSONIsKeptByteForByte(t *testing.T) {
 func TestNothingElseIsTakenForRawJSON(t *testing.T) {
 	in := map[string]any{
 		"a": "0e123125", "b": `x" 0e123125 \`, "c": "\x000e123125", "0e123125": "0e", "d": rawJSON("0e5"),
-		"n": 0.0, "small": 1e-9, "large": 1e21, "ten": 10, "minus": -0.5,
+		"number": json.RawMessage(`{"x":0e034044034112119110034058034}`), // would be ","pwn":"
+		"n":      0.0, "small": 1e-9, "large": 1e21, "ten": 10, "minus": -0.5,
 	}
 	for _, indent := range []string{"  ", ""} {
 		b, err := encodeJSON(in, indent)
@@ -96,7 +98,7 @@ func TestNothingElseIsTakenForRawJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, err := json.Marshal(map[string]any{
-			"a": in["a"], "b": in["b"], "c": in["c"], "0e123125": "0e", "d": json.RawMessage("0e5"),
+			"a": in["a"], "b": in["b"], "c": in["c"], "0e123125": "0e", "d": json.RawMessage("0e5"), "number": in["number"],
 			"n": 0.0, "small": 1e-9, "large": 1e21, "ten": 10, "minus": -0.5,
 		})
 		if err != nil {

@@ -30,16 +30,16 @@ type fileSettings struct {
 	FailureLimit      *int64                 `toml:"failure_limit"`
 	ViolationLimit    *int64                 `toml:"violation_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
-	Interval          *duration              `toml:"interval"`
-	ClaimTTL          *duration              `toml:"claim_ttl"`
-	LaunchGrace       *duration              `toml:"launch_grace"`
-	KillGrace         *duration              `toml:"kill_grace"`
-	TerminalGrace     *duration              `toml:"terminal_grace"`
-	RateLimitCooldown *duration              `toml:"rate_limit_cooldown"`
-	HeartbeatStale    *duration              `toml:"heartbeat_stale"`
-	ReclaimDefer      *duration              `toml:"reclaim_defer"`
-	RetryBackoff      *duration              `toml:"retry_backoff"`
-	LockTimeout       *duration              `toml:"lock_timeout"`
+	Interval          *durationText          `toml:"interval"`
+	ClaimTTL          *durationText          `toml:"claim_ttl"`
+	LaunchGrace       *durationText          `toml:"launch_grace"`
+	KillGrace         *durationText          `toml:"kill_grace"`
+	TerminalGrace     *durationText          `toml:"terminal_grace"`
+	RateLimitCooldown *durationText          `toml:"rate_limit_cooldown"`
+	HeartbeatStale    *durationText          `toml:"heartbeat_stale"`
+	ReclaimDefer      *durationText          `toml:"reclaim_defer"`
+	RetryBackoff      *durationText          `toml:"retry_backoff"`
+	LockTimeout       *durationText          `toml:"lock_timeout"`
 	AllowNetworkStore *bool                  `toml:"allow_network_store"`
 	Profiles          map[string]fileProfile `toml:"profiles"`
 }
@@ -47,7 +47,7 @@ type fileSettings struct {
 type fileProfile struct {
 	Command       []string          `toml:"command"`
 	MaxInProgress *int              `toml:"max_in_progress"`
-	MaxRuntime    *duration         `toml:"max_runtime"`
+	MaxRuntime    *durationText     `toml:"max_runtime"`
 	OnCleanExit   *string           `toml:"on_clean_exit"`
 	PassEnv       *[]string         `toml:"pass_env"`
 	Env           map[string]string `toml:"env"`
@@ -163,7 +163,7 @@ func settingsError(path string, err error) error {
 		what := strings.TrimPrefix(d.Error(), "toml: ")
 		if strings.HasPrefix(what, "cannot decode TOML") {
 			// The parser goes on with the names of our types.
-			what = "the value is of the wrong kind (a command is a list of words, a duration is text like \"90s\"; docs/settings.md)"
+			what = "the value is of the wrong kind (a command is a list of words, a duration is whole seconds or text like \"15m\"; docs/settings.md)"
 		}
 		return usage("%s:%d: %s%s", path, row, key, what)
 	}
@@ -184,14 +184,20 @@ func knownKeys(at toml.Key) []string {
 // lineOf finds the line of a key in the text, for errors about values that
 // parse but make no sense.
 func lineOf(text []byte, table, key string) int {
-	in := table == ""
+	want := strings.TrimPrefix(table+"."+key, ".")
+	plain := strings.NewReplacer(" ", "", "\t", "", "\"", "", "'", "")
+	at := ""
 	for i, line := range strings.Split(string(text), "\n") {
 		l := strings.TrimSpace(line)
 		if strings.HasPrefix(l, "[") {
-			in = strings.Trim(l, "[] ") == table
+			head, _, _ := strings.Cut(strings.TrimLeft(l, "["), "]")
+			at = plain.Replace(head) + "."
 			continue
 		}
-		if k, _, ok := strings.Cut(l, "="); ok && in && strings.TrimSpace(k) == key {
+		k, v, ok := strings.Cut(l, "=")
+		name := at + plain.Replace(k)
+		inline := strings.HasPrefix(want, name+".") && strings.HasPrefix(strings.TrimSpace(v), "{")
+		if ok && (name == want || inline) {
 			return i + 1
 		}
 	}
@@ -253,7 +259,10 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 			p.MaxInProgress = *fp.MaxInProgress
 		}
 		if fp.MaxRuntime != nil {
-			p.MaxRuntime = fp.MaxRuntime.std()
+			var err error
+			if p.MaxRuntime, err = parseDuration(string(*fp.MaxRuntime)); err != nil {
+				return bad(table, "max_runtime", "%v", err)
+			}
 			if p.MaxRuntime != 0 && p.MaxRuntime < time.Second {
 				return bad(table, "max_runtime", "%s is shorter than a second", p.MaxRuntime)
 			}
@@ -300,8 +309,8 @@ type boundedSetting struct {
 
 func (s *settings) bounded(f *fileSettings) []boundedSetting {
 	p, l := &s.policy, &s.policy.Limits
-	dur := func(key string, v *duration, to *time.Duration, least time.Duration) boundedSetting {
-		return boundedSetting{key, v != nil, func() error { return setDuration(v.std(), to, least) }}
+	dur := func(key string, v *durationText, to *time.Duration, least time.Duration) boundedSetting {
+		return boundedSetting{key, v != nil, func() error { return setDuration(*v, to, least) }}
 	}
 	var ignored time.Duration
 	return []boundedSetting{
@@ -326,7 +335,11 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 	}
 }
 
-func setDuration(d time.Duration, to *time.Duration, least time.Duration) error {
+func setDuration(text durationText, to *time.Duration, least time.Duration) error {
+	d, err := parseDuration(string(text))
+	if err != nil {
+		return err
+	}
 	if d < least {
 		return fmt.Errorf("%s is less than %s", d, least)
 	}
@@ -346,22 +359,16 @@ func setCount(n int64, to *int64) error {
 // as the file.
 func (s *settings) environment() error {
 	var f fileSettings
-	durations := map[string]**duration{
+	durations := map[string]**durationText{
 		"KANLOG_CLAIM_TTL": &f.ClaimTTL, "KANLOG_LAUNCH_GRACE": &f.LaunchGrace, "KANLOG_KILL_GRACE": &f.KillGrace,
 		"KANLOG_TERMINAL_GRACE": &f.TerminalGrace, "KANLOG_RATE_LIMIT_COOLDOWN": &f.RateLimitCooldown,
 		"KANLOG_HEARTBEAT_STALE": &f.HeartbeatStale, "KANLOG_RECLAIM_DEFER": &f.ReclaimDefer,
 		"KANLOG_RETRY_BACKOFF": &f.RetryBackoff, "KANLOG_LOCK_TIMEOUT": &f.LockTimeout,
 	}
 	for name, to := range durations {
-		v := os.Getenv(name)
-		if v == "" {
-			continue
+		if v := durationText(os.Getenv(name)); v != "" {
+			*to = &v
 		}
-		d := new(duration)
-		if err := d.Set(v); err != nil {
-			return usage("%s: %v", name, err)
-		}
-		*to = d
 	}
 	for name, to := range map[string]**int64{"KANLOG_FAILURE_LIMIT": &f.FailureLimit, "KANLOG_VIOLATION_LIMIT": &f.ViolationLimit} {
 		v := os.Getenv(name)

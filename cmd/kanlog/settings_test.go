@@ -64,7 +64,7 @@ func TestSettingsWithoutFiles(t *testing.T) {
 		}
 	}
 	// Unset is derived from the machine, never unlimited.
-	if n := got.policy.MaxInProgress; n < 2 || n > 8 {
+	if n := got.dispatchPolicy().MaxInProgress; n < 2 || n > 8 {
 		t.Errorf("max_in_progress: %d", n)
 	}
 }
@@ -89,6 +89,10 @@ var keyCases = []struct {
 	{"heartbeat_stale", `"1d"`, 24 * time.Hour, func(s *settings) any { return s.policy.Limits.HeartbeatStale }, []string{`"-1s"`, `"x"`}},
 	{"reclaim_defer", `"7s"`, nil, func(*settings) any { return nil }, []string{`"-1s"`, `"x"`}},
 	{"retry_backoff", `"0"`, time.Duration(0), func(s *settings) any { return s.policy.Limits.RetryBackoff }, []string{`"-1s"`, `"x"`}},
+	// A bare number is seconds.
+	{"claim_ttl", "840", 14 * time.Minute, func(s *settings) any { return s.policy.Limits.ClaimTTL }, []string{"0", "-2", "1.5", "true", "1_000", "0x10", "1979-05-27", "[1]", "999999999999"}},
+	{"kill_grace", "7", 7 * time.Second, func(s *settings) any { return s.policy.KillGrace }, []string{"-2", "1.5", "true", "nan"}},
+	{"retry_backoff", "60", time.Minute, func(s *settings) any { return s.policy.Limits.RetryBackoff }, []string{"-2", "1.5", "true", "inf"}},
 	{"lock_timeout", `"150ms"`, 150 * time.Millisecond, func(s *settings) any { return s.lockTimeout }, []string{`"0"`, `"-1s"`, `"x"`}},
 	{"allow_network_store", "true", true, func(s *settings) any { return s.allowNetwork }, []string{`"yes"`, "1"}},
 }
@@ -157,21 +161,24 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		text string
 		want []string
 	}{
-		"unknown key":          {"failure_limit = 2\nclaim_tll = '5m'\n", []string{":2:", `"claim_tll"`, "claim_ttl"}},
-		"unknown profile key":  {"[profiles.w]\ncommand = ['x']\nmax_runtme = '1h'\n", []string{":3:", "profiles.w.max_runtme", "max_runtime"}},
-		"unknown table":        {"[profile.w]\ncommand = ['x']\n", []string{":1:", "profile", "profiles"}},
-		"not TOML":             {"failure_limit = 2\n[profiles.w\n", []string{":2:"}},
-		"key twice":            {"failure_limit = 2\nfailure_limit = 3\n", []string{":2:", "failure_limit"}},
-		"no command":           {"[profiles.w]\nmax_in_progress = 1\n", []string{"profiles.w.command"}},
-		"empty command":        {"[profiles.w]\ncommand = []\n", []string{":2:", "profiles.w.command"}},
-		"empty program":        {"[profiles.w]\ncommand = ['']\n", []string{":2:", "profiles.w.command"}},
-		"a shell line":         {"[profiles.w]\ncommand = 'sh -c true'\n", []string{":2:", "command"}},
-		"profile cap":          {"[profiles.w]\ncommand = ['x']\nmax_in_progress = 0\n", []string{":3:", "profiles.w.max_in_progress"}},
-		"profile runtime":      {"[profiles.w]\ncommand = ['x']\nmax_runtime = '10ms'\n", []string{":3:", "profiles.w.max_runtime"}},
-		"profile runtime word": {"[profiles.w]\ncommand = ['x']\nmax_runtime = 'long'\n", []string{":3:", "max_runtime"}},
-		"clean exit":           {"[profiles.w]\ncommand = ['x']\non_clean_exit = 'fine'\n", []string{":3:", "profiles.w.on_clean_exit", "violation, complete, review"}},
-		"own variable":         {"[profiles.w]\ncommand = ['x']\nenv = { KANLOG_RUN = '7' }\n", []string{":3:", "profiles.w.env", "KANLOG_RUN"}},
-		"bad variable":         {"[profiles.w]\ncommand = ['x']\nenv = { 'A=B' = '7' }\n", []string{":3:", "profiles.w.env", "A=B"}},
+		"unknown key":             {"failure_limit = 2\nclaim_tll = '5m'\n", []string{":2:", `"claim_tll"`, "claim_ttl"}},
+		"unknown profile key":     {"[profiles.w]\ncommand = ['x']\nmax_runtme = '1h'\n", []string{":3:", "profiles.w.max_runtme", "max_runtime"}},
+		"unknown table":           {"[profile.w]\ncommand = ['x']\n", []string{":1:", "profile", "profiles"}},
+		"not TOML":                {"failure_limit = 2\n[profiles.w\n", []string{":2:"}},
+		"key twice":               {"failure_limit = 2\nfailure_limit = 3\n", []string{":2:", "failure_limit"}},
+		"no command":              {"[profiles.w]\nmax_in_progress = 1\n", []string{"profiles.w.command"}},
+		"empty command":           {"[profiles.w]\ncommand = []\n", []string{":2:", "profiles.w.command"}},
+		"empty program":           {"[profiles.w]\ncommand = ['']\n", []string{":2:", "profiles.w.command"}},
+		"a shell line":            {"[profiles.w]\ncommand = 'sh -c true'\n", []string{":2:", "command"}},
+		"profile cap":             {"[profiles.w]\ncommand = ['x']\nmax_in_progress = 0\n", []string{":3:", "profiles.w.max_in_progress"}},
+		"profile runtime":         {"[profiles.w]\ncommand = ['x']\nmax_runtime = '10ms'\n", []string{":3:", "profiles.w.max_runtime"}},
+		"profile runtime number":  {"[profiles.w]\ncommand = ['x']\nmax_runtime = 1.5\n", []string{":3:", "profiles.w.max_runtime"}},
+		"profile runtime dotted":  {"max_in_progress = 2\nprofiles.w.command = ['x']\nprofiles.w.max_runtime = -2\n", []string{":3:", "profiles.w.max_runtime"}},
+		"profile runtime in line": {"[profiles]\nw = { command = ['x'], max_runtime = 'long' }\n", []string{":2:", "profiles.w.max_runtime"}},
+		"profile runtime word":    {"[profiles.w]\ncommand = ['x']\nmax_runtime = 'long'\n", []string{":3:", "max_runtime"}},
+		"clean exit":              {"[profiles.w]\ncommand = ['x']\non_clean_exit = 'fine'\n", []string{":3:", "profiles.w.on_clean_exit", "violation, complete, review"}},
+		"own variable":            {"[profiles.w]\ncommand = ['x']\nenv = { KANLOG_RUN = '7' }\n", []string{":3:", "profiles.w.env", "KANLOG_RUN"}},
+		"bad variable":            {"[profiles.w]\ncommand = ['x']\nenv = { 'A=B' = '7' }\n", []string{":3:", "profiles.w.env", "A=B"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, where := range []string{"home", "board"} {

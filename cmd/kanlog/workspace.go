@@ -108,6 +108,9 @@ func (g gitRunner) run(args ...string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.repo}, args...)...)
 	cmd.WaitDelay = time.Second
+	// Not in the user's language: what git writes into a worktree's lock file is
+	// a message to it, and we look for that one.
+	cmd.Env = append(os.Environ(), "LANGUAGE=C")
 	cmd.ExtraFiles = []*os.File{g.lock}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
