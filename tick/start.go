@@ -1,0 +1,245 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"kanlog/projection"
+)
+
+// start claims what may start and starts it. Preparing and starting run beside
+// each other, so that a slow card holds up no other; claims are made one by
+// one, each checked against the caps in its transaction.
+func (t *tick) start(ctx context.Context) error {
+	picks, err := t.pick()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var fatalMu sync.Mutex
+	var stop error
+	for _, card := range picks {
+		fatalMu.Lock()
+		failed := stop != nil
+		fatalMu.Unlock()
+		if failed || ctx.Err() != nil {
+			break
+		}
+		if t.hostRefused.Load() {
+			t.wait(card.ID, "the host refused to start another worker in this tick")
+			continue
+		}
+		p := t.Policy.Profiles[card.Assignee]
+		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
+			Task: card.ID, Origin: projection.OriginDispatch, Assignee: card.Assignee,
+			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
+			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime,
+			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress},
+		}, projection.Writer{}))
+		switch {
+		case errors.Is(err, projection.ErrState):
+			t.wait(card.ID, err.Error())
+			continue
+		case err != nil:
+			// Includes a commit whose outcome is unknown: what may not be
+			// claimed is not forked.
+			wg.Wait()
+			return err
+		}
+		run := events[0].Run
+		if t.o.DryRun {
+			t.spawned(Spawned{Task: card.ID, Assignee: card.Assignee})
+			continue
+		}
+		t.Hook("dispatch.claimed")
+		wg.Go(func() {
+			if err := t.launch(ctx, Launch{Task: card, Run: run, Profile: p}); err != nil {
+				fatalMu.Lock()
+				stop = errors.Join(stop, err)
+				fatalMu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return stop
+}
+
+// pick reads the startable cards, at most as many for each profile as could
+// start or be named in the report, and admits some.
+func (t *tick) pick() ([]*projection.Task, error) {
+	var cards []*projection.Task
+	var picks []*projection.Task
+	err := t.Board.View(func(v projection.View) error {
+		active, err := v.Active()
+		if err != nil {
+			return err
+		}
+		s := countSlots(active, t.Policy)
+		profiles := map[string]bool{}
+		for name := range t.Policy.Profiles {
+			profiles[name] = true
+		}
+		var others []*projection.Task
+		if t.o.ID != "" {
+			c, err := v.MustTask(t.o.ID)
+			if err != nil {
+				return err
+			}
+			if c.Startable(t.now) && profiles[c.Assignee] {
+				cards = append(cards, c)
+			} else {
+				others = append(others, c)
+			}
+		} else if cards, others, err = t.candidates(v, active, profiles, s.free()); err != nil {
+			return err
+		}
+		var waiting []Waiting
+		picks, waiting = admit(cards, s, t.o.Max)
+		for _, w := range waiting {
+			t.wait(w.Task, w.Reason)
+		}
+		for _, c := range others {
+			why, err := v.Why(c, t.now, projection.Waiting{Profiles: profiles, Full: s.full})
+			if err != nil {
+				return err
+			}
+			if why == "" {
+				why = c.Status
+			}
+			t.wait(c.ID, why)
+		}
+		return nil
+	})
+	return picks, err
+}
+
+// candidates are the cards that could start now, as far as there may be room
+// for them or the report may name them, and others that wait.
+func (t *tick) candidates(v projection.View, active []*projection.Run, profiles map[string]bool, free int) (cards, others []*projection.Task, err error) {
+	for _, name := range v.ReadyAssignees() {
+		left, list := readWaiting-len(others), &others
+		if profiles[name] {
+			left, list = readWaiting+free, &cards
+		}
+		if left <= 0 {
+			continue
+		}
+		err := v.Ready(name, func(c *projection.Task) bool {
+			*list = append(*list, c)
+			left--
+			return left > 0
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	over, still, err := v.Held(t.now, readWaiting, func(name string) bool { return profiles[name] })
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range over {
+		if profiles[c.Assignee] {
+			cards = append(cards, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	others = append(others, still...)
+	for _, r := range active {
+		if r.Open() {
+			continue
+		}
+		c, err := v.MustTask(r.Task)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c.Status == projection.Ready {
+			others = append(others, c)
+		}
+	}
+	return cards, others, nil
+}
+
+// launch starts a claimed card's worker and waits for its first word. Whatever
+// keeps it from starting is booked here, in the same pass.
+func (t *tick) launch(ctx context.Context, l Launch) error {
+	started, err := t.World.Start(l, func(fork func() error) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return fork()
+	})
+	if err != nil {
+		// No use in claiming more cards for a host that is full.
+		if errors.Is(err, ErrInfrastructure) {
+			t.hostRefused.Store(true)
+		}
+		_, err := t.notStarted(l, err, errors.Is(err, ErrInfrastructure))
+		return err
+	}
+	// From the fork on: a slow preparation must not eat up the supervisor's time.
+	ctx, cancel := context.WithTimeout(ctx, t.Policy.LaunchGrace)
+	defer cancel()
+	t.Hook("dispatch.forked")
+	word := started.Await(ctx)
+	if word.State == TimedOut && errors.Is(ctx.Err(), context.Canceled) {
+		// We were told to stop. The supervisor may still register; if it does
+		// not, the next tick finds that its claimer is gone. Booking a failure
+		// here would charge the card for our own end.
+		return fmt.Errorf("stopped before the supervisor of %s had reported; the next dispatch sees to it: %w", l.Task.ID, context.Canceled)
+	}
+	if word.State == Registered {
+		t.Hook("dispatch.spawned")
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+		return nil
+	}
+	reason := map[string]string{
+		Refused:  "the supervisor was refused",
+		Died:     "the supervisor died before it registered",
+		TimedOut: "the supervisor did not register within " + t.Policy.LaunchGrace.String(),
+	}[word.State]
+	if word.Detail != "" {
+		reason += ": " + word.Detail
+	}
+	booked, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
+	if err == nil && !booked && t.registered(l.Run) {
+		// It did register after all, while we were making up our mind.
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+	}
+	return err
+}
+
+// ErrInfrastructure marks a start that the host refused (no processes, memory
+// or disk left): not the card's fault, and not counted.
+var ErrInfrastructure = errors.New("the host refused")
+
+// notStarted books that a claimed card has no worker, and says whether it did:
+// if one registered in the meantime after all, nothing is booked and it lives.
+func (t *tick) notStarted(l Launch, cause error, infrastructure bool) (booked bool, err error) {
+	events, err := t.update(t.Clock(), projection.BookCutOff(projection.CutOff{
+		Run: l.Run, Error: cause.Error(), Infrastructure: infrastructure, Evidence: "no supervisor registered",
+	}, t.Policy.Limits))
+	if err != nil && !fatal(err) {
+		t.fail(l.Task.ID, l.Run, err)
+		return true, nil
+	}
+	return len(events) > 0, err
+}
+
+// registered tells whether a supervisor of the run is on record; a board that
+// cannot be read right now says no, and only the report lacks the line.
+func (t *tick) registered(run uint64) (yes bool) {
+	_ = t.Board.View(func(v projection.View) error {
+		r, err := v.Run(run)
+		yes = r != nil && r.SpawnedAt != 0
+		return err
+	})
+	return yes
+}
+
+func (t *tick) spawned(s Spawned) {
+	t.repMu.Lock()
+	defer t.repMu.Unlock()
+	t.rep.Spawned = append(t.rep.Spawned, s)
+}
