@@ -119,7 +119,7 @@ func (s *supervisor) attend() Record {
 	var (
 		rec        Record
 		ended      bool             // the command
-		endedAt    time.Time        // when that was seen
+		listening  time.Time        // since then nothing kept us from hearing a SIGTERM that came with that end
 		told       bool             // SIGTERM came, not looked at yet
 		terminated bool             // it came before the command had ended, or was what ended it
 		ending     bool             // the tree was sent SIGTERM
@@ -136,17 +136,18 @@ func (s *supervisor) attend() Record {
 		// command may end of it before our own SIGTERM is here.
 		status, done, left := s.reap()
 		if done {
-			ended, endedAt = true, time.Now()
+			ended, listening = true, time.Now()
 			rec = s.recordOf(status)
 		}
-		terminated = terminated || told && (!ended || mayBeStop(rec) && time.Since(endedAt) < stopPause)
+		told = told || s.toldToEnd() // select takes any of what is ready
+		terminated = terminated || told && (!ended || mayBeStop(rec) && time.Since(listening) < stopPause)
 		told = false
 		if ended && !left {
 			if !terminated && mayBeStop(rec) {
 				select {
 				case <-s.term:
 					terminated = true
-				case <-time.After(stopPause - time.Since(endedAt)):
+				case <-time.After(stopPause - time.Since(listening)):
 				}
 			}
 			break
@@ -154,6 +155,7 @@ func (s *supervisor) attend() Record {
 		if (ended || terminated) && !ending {
 			ending, grace = true, time.After(s.KillGrace)
 			s.tree.signal(syscall.SIGTERM, ended)
+			listening = time.Now() // that looked at every process there is
 		}
 		select {
 		case <-s.children:

@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
+	"kanlog/tick"
 )
 
 // gitTimeout bounds each git call, so that a hung one fails one card only.
@@ -60,7 +62,8 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 	}
 	lock, err := eventlog.LockWait(w.a.files().worktreeLock(t.ID), gitTimeout)
 	if err != nil {
-		return "", fmt.Errorf("an earlier git is still at work on %s: %w", path, err)
+		// Slow, but not through any fault of the card.
+		return "", fmt.Errorf("%w: an earlier git is still at work on %s: %w", tick.ErrInfrastructure, path, err)
 	}
 	defer lock.Unlock()
 	g := gitRunner{begin: begin, repo: repo, lock: lock.File()}
@@ -110,7 +113,7 @@ func (g gitRunner) run(args ...string) (string, error) {
 	cmd.WaitDelay = time.Second
 	// Not in the user's language: what git writes into a worktree's lock file is
 	// a message to it, and we look for that one.
-	cmd.Env = append(os.Environ(), "LANGUAGE=C")
+	cmd.Env = append(gitEnviron(os.Environ()), "LANGUAGE=C")
 	cmd.ExtraFiles = []*os.File{g.lock}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -119,4 +122,17 @@ func (g gitRunner) run(args ...string) (string, error) {
 		err = cmd.Wait()
 	}
 	return strings.TrimSpace(out.String()), err
+}
+
+// gitEnviron drops what names a repository: in a hook of git's these are set, and
+// would win over the repository that is meant.
+func gitEnviron(env []string) []string {
+	return slices.DeleteFunc(env, func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		switch name {
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX":
+			return true
+		}
+		return false
+	})
 }
