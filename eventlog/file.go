@@ -173,7 +173,7 @@ func (f *File) hold(fn func() error) error {
 
 func (f *File) lock() (*Lock, error) {
 	path := filepath.Join(f.dir, lockName)
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := openFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Made only where a board is: a mistyped name must leave no trace.
 		if err := checkPlace(f.dir); err != nil {

@@ -37,7 +37,7 @@ func begin(path string, write bool, wait time.Duration) (*session, error) {
 		flag = os.O_RDWR
 	}
 	var err error
-	if s.file, err = os.OpenFile(path, flag, 0); err != nil {
+	if s.file, err = openFile(path, flag, 0); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	if s.meta, err = checkPages(s.file); err == nil {
@@ -164,7 +164,7 @@ func syncDir(dir string) error {
 
 // readSmall reads a file that is expected to be tiny, at most limit bytes of it.
 func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
