@@ -203,8 +203,9 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 		reason += ": " + word.Detail
 	}
 	booked, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
-	if err == nil && !booked && t.registered(l.Run) {
-		// It did register after all, while we were making up our mind.
+	if err == nil && !booked && word.State != Refused && t.registered(l.Run) {
+		// It did register after all, while we were making up our mind. One that
+		// was refused runs nothing, whatever became of its registration.
 		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
 	}
 	return err

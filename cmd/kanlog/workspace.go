@@ -109,7 +109,9 @@ type forker func(fork func() error) error
 func (g gitRunner) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", g.repo}, args...)...)
+	// No daemon of git's may be started here: it would keep the lock for good.
+	args = append([]string{"-C", g.repo, "-c", "core.fsmonitor=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}, args...)
+	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.WaitDelay = time.Second
 	// Not in the user's language: what git writes into a worktree's lock file is
 	// a message to it, and we look for that one.
