@@ -45,9 +45,15 @@ import (
 // store being made, worth nothing until it is renamed; runs/board-id, the uuid
 // in hex, so that a store put in place of another is found. A board is whole
 // once runs/ exists; runs.new is that directory being made.
-const Format = 1
+//
+// # Form 2
+//
+// Adds the kind archived, and fields to termination_requested (limit_seconds,
+// measured_seconds), reclaim_deferred (claim_expires), timed_out (limit_source,
+// elapsed_seconds) and stale (silent_seconds).
+const Format = 2
 
-// The names in form 1.
+// The names on disk.
 const (
 	storeName = "board.db"
 	asideName = "board.db.new"

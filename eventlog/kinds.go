@@ -44,6 +44,7 @@ const (
 	KindReviewRequested      Kind = "review_requested"
 	KindTerminalWorkerReaped Kind = "terminal_worker_reaped"
 	KindFenced               Kind = "fenced"
+	KindArchived             Kind = "archived"
 )
 
 // newPayload returns an empty payload of a kind, or nil if the kind is unknown.
@@ -103,6 +104,8 @@ func newPayload(k Kind) Payload {
 		return new(TerminalWorkerReaped)
 	case KindFenced:
 		return new(Fenced)
+	case KindArchived:
+		return new(Archived)
 	}
 	return nil
 }
@@ -222,10 +225,13 @@ type Reclaimed struct {
 type ReclaimDeferred struct {
 	Reason   string `msgpack:"reason" json:"reason"`
 	Evidence string `msgpack:"evidence" json:"evidence"`
+	// ClaimExpires is the lease that was moved by this, 0 if it was not.
+	ClaimExpires Time `msgpack:"claim_expires,omitempty" json:"claim_expires,omitzero"`
 }
 
 // TerminationRequested is the decision to end a run's processes. It is durable
-// before the first signal.
+// before the first signal. An operator's may follow on another and overrides
+// what becomes of the card; the graces count from the first.
 type TerminationRequested struct {
 	// Reason is reclaim, cancel, archive, reopened, max_runtime,
 	// heartbeat_stale, terminal_grace or orphaned.
@@ -236,6 +242,10 @@ type TerminationRequested struct {
 	To string `msgpack:"to,omitempty" json:"to,omitempty"`
 	// Evidence is what was known of the worker when this was decided.
 	Evidence string `msgpack:"evidence,omitempty" json:"evidence,omitempty"`
+	// LimitSeconds and MeasuredSeconds are the bound that was exceeded and by
+	// what, of the reasons that have one.
+	LimitSeconds    int64 `msgpack:"limit_seconds,omitempty" json:"limit_seconds,omitempty"`
+	MeasuredSeconds int64 `msgpack:"measured_seconds,omitempty" json:"measured_seconds,omitempty"`
 }
 
 // End is what the kinds share that close a run because of how its process
@@ -275,11 +285,17 @@ type RateLimited struct {
 type TimedOut struct {
 	End          `msgpack:",inline"`
 	LimitSeconds int64 `msgpack:"limit_seconds,omitempty" json:"limit_seconds,omitempty"`
+	// LimitSource is task or profile; ElapsedSeconds is how long it had run
+	// when its end was requested.
+	LimitSource    string `msgpack:"limit_source,omitempty" json:"limit_source,omitempty"`
+	ElapsedSeconds int64  `msgpack:"elapsed_seconds,omitempty" json:"elapsed_seconds,omitempty"`
 }
 
 // Stale: the run was ended because its heartbeats stopped.
 type Stale struct {
 	End `msgpack:",inline"`
+	// SilentSeconds is how long it had been silent when its end was requested.
+	SilentSeconds int64 `msgpack:"silent_seconds,omitempty" json:"silent_seconds,omitempty"`
 }
 
 // SpawnFailed: the command was never started.
@@ -296,7 +312,8 @@ type GaveUp struct {
 	Limit    int64  `msgpack:"limit" json:"limit"`
 	// LimitSource is task, settings or built-in.
 	LimitSource string `msgpack:"limit_source" json:"limit_source"`
-	// Budget is failures, violations, rate_limit, interruptions or final.
+	// Budget is failures, violations, rate_limit, interruptions, stale,
+	// uncounted or final.
 	Budget string `msgpack:"budget" json:"budget"`
 	// Sticky: only an operator frees it.
 	Sticky bool `msgpack:"sticky,omitempty" json:"sticky,omitempty"`
@@ -384,6 +401,11 @@ type Fenced struct {
 	Current uint64 `msgpack:"current" json:"current"`
 }
 
+// Archived: the card was put away; cards that waited for it wait no longer.
+type Archived struct {
+	Reason string `msgpack:"reason,omitempty" json:"reason,omitempty"`
+}
+
 // Kind methods, one a payload.
 
 func (*Created) Kind() Kind              { return KindCreated }
@@ -413,6 +435,7 @@ func (*Commented) Kind() Kind            { return KindCommented }
 func (*ReviewRequested) Kind() Kind      { return KindReviewRequested }
 func (*TerminalWorkerReaped) Kind() Kind { return KindTerminalWorkerReaped }
 func (*Fenced) Kind() Kind               { return KindFenced }
+func (*Archived) Kind() Kind             { return KindArchived }
 
 // Kinds lists every kind.
 func Kinds() []Kind {
@@ -421,6 +444,6 @@ func Kinds() []Kind {
 		KindReclaimDeferred, KindTerminationRequested, KindCrashed, KindProtocolViolation, KindRateLimited,
 		KindTimedOut, KindStale, KindSpawnFailed, KindGaveUp, KindCompleted, KindFailed, KindDeferred, KindBlocked,
 		KindUnblocked, KindAssigned, KindPromoted, KindCommented, KindReviewRequested, KindTerminalWorkerReaped,
-		KindFenced,
+		KindFenced, KindArchived,
 	}
 }

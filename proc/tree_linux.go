@@ -10,10 +10,14 @@ type tree struct {
 
 // signal sends sig to the whole tree: first, at once, to the command's process
 // group, then to every descendant found through its parent links, whatever
-// session it went to. It looks again until it finds nobody new, so a tree that
-// forks faster than it is walked is still caught up with. Whom the group's
-// signal reached gets no second one: to many programs a second SIGTERM says that
-// they are not to finish what the first one made them begin.
+// session it went to. Whom the group's signal reached gets no second one: to
+// many programs a second SIGTERM says that they are not to finish what the first
+// one made them begin.
+//
+// SIGKILL looks again until it finds nobody new, so a tree that forks faster than
+// it is walked is still caught up with. SIGTERM does not: who is new may be what
+// a handler of it started (kanlog fail, a clean-up), and who slipped through is
+// killed after the grace.
 //
 // reaped says that the command was waited for. Its number is then only safe as
 // that of a group while somebody of ours is in the group.
@@ -34,7 +38,7 @@ func (t tree) signal(sig syscall.Signal, reaped bool) {
 			sent[pid], fresh = s.start, true
 			t.signalOne(w, pid, s, sig, grouped && round == 0 && s.group == t.command)
 		}
-		if !fresh {
+		if !fresh || sig == syscall.SIGTERM {
 			return
 		}
 	}

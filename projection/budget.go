@@ -14,26 +14,33 @@ import (
 type Counts struct {
 	// Failures counts attempts that failed since the last fresh start.
 	Failures int64
-	// Violations, Limited and Interrupted are streaks that reach to the newest
-	// run.
+	// Violations, Limited, Interrupted and Stale are streaks that reach to the
+	// newest run.
 	Violations  int64
 	Limited     int64
 	Interrupted int64
+	Stale       int64
+	// Uncounted are all attempts that ran and that no failure budget counts:
+	// ends that take turns break each other's streaks.
+	Uncounted int64
 }
 
 // Count weighs the closed runs of a card, oldest first. Runs up to freshFrom do
 // not count.
 func Count(runs []*Run, freshFrom uint64) Counts {
 	var c Counts
-	violations, limited, interrupted := true, true, true
+	violations, limited, interrupted, stale := true, true, true, true
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := runs[i]
 		if r.ID <= freshFrom || r.Open() {
 			continue
 		}
 		wait := r.Outcome == OutRateLimited || r.Outcome == OutDeferred
-		if r.Counted {
+		switch {
+		case r.Counted:
 			c.Failures++
+		case r.Outcome != OutSpawnFailed: // that one never ran
+			c.Uncounted++
 		}
 		// Quota walls between two violations neither break the streak nor
 		// lengthen it.
@@ -45,6 +52,9 @@ func Count(runs []*Run, freshFrom uint64) Counts {
 		}
 		if interrupted = interrupted && r.Interrupted; interrupted {
 			c.Interrupted++
+		}
+		if stale = stale && r.Outcome == OutStale; stale {
+			c.Stale++
 		}
 	}
 	return c
@@ -112,6 +122,19 @@ func (l Limits) gaveUp(t *Task, c Counts, lastError string) *eventlog.GaveUp {
 		return &eventlog.GaveUp{
 			Budget: "interruptions", Failures: c.Interrupted, Limit: MaxInterruptions, LimitSource: "built-in", Sticky: true,
 			Reason: fmt.Sprintf("%d times in a row the run was cut off (dispatcher gone, reboot, service stop)", c.Interrupted),
+		}
+	}
+	if c.Stale >= MaxStale {
+		return &eventlog.GaveUp{
+			Budget: "stale", Failures: c.Stale, Limit: MaxStale, LimitSource: "built-in", Sticky: true,
+			Reason: fmt.Sprintf("%d times in a row its heartbeats stopped", c.Stale),
+		}
+	}
+	violations, _ := l.violationLimit(t)
+	if limit := max(MaxUncounted, violations); c.Uncounted >= limit {
+		return &eventlog.GaveUp{
+			Budget: "uncounted", Failures: c.Uncounted, Limit: limit, LimitSource: "built-in", Sticky: true,
+			Reason: cut(fmt.Sprintf("%d attempts that count toward no limit; the last: %s", c.Uncounted, lastError), MaxReason),
 		}
 	}
 	return nil

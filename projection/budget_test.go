@@ -8,8 +8,8 @@ import (
 )
 
 // history writes the runs of a card as letters, oldest first: f counted
-// failure, v violation, r rate limited, d deferred, i interrupted, s stale, c
-// completed, o open. Run n is the n-th letter.
+// failure, v violation, r rate limited, d deferred, i interrupted, s stale, n
+// never started because the host refused, c completed, o open. Run n is the n-th letter.
 func history(letters string) []*Run {
 	var runs []*Run
 	for i, l := range letters {
@@ -27,6 +27,8 @@ func history(letters string) []*Run {
 			r.Outcome, r.Interrupted = OutReclaimed, true
 		case 's':
 			r.Outcome = OutStale
+		case 'n':
+			r.Outcome = OutSpawnFailed
 		case 'c':
 			r.Outcome = OutCompleted
 		}
@@ -44,26 +46,29 @@ func TestCount(t *testing.T) {
 		{runs: ""},
 		{runs: "o"},
 		{runs: "f", want: Counts{Failures: 1}},
-		{runs: "fsidrf", want: Counts{Failures: 2}}, // nothing between failures takes them back
+		{runs: "fsidrf", want: Counts{Failures: 2, Uncounted: 4}}, // nothing between failures takes them back
 		{runs: "ff", fresh: 1, want: Counts{Failures: 1}},
 		{runs: "ff", fresh: 2},
-		{runs: "vv", want: Counts{Violations: 2}},
-		{runs: "vrrv", want: Counts{Violations: 2}}, // rate-limited runs are neutral
-		{runs: "vvr", want: Counts{Violations: 2, Limited: 1}},
-		{runs: "vfv", want: Counts{Failures: 1, Violations: 1}},
-		{runs: "vdv", want: Counts{Violations: 1}},
-		{runs: "viv", want: Counts{Violations: 1}},
-		{runs: "vsv", want: Counts{Violations: 1}},
-		{runs: "vcv", want: Counts{Violations: 1}},
-		{runs: "vs"},
-		{runs: "vov", want: Counts{Violations: 2}}, // an open run says nothing yet
-		{runs: "rdr", want: Counts{Limited: 3}},
-		{runs: "rfr", want: Counts{Failures: 1, Limited: 1}},
-		{runs: "rir", want: Counts{Limited: 1}},
-		{runs: "rrv", want: Counts{Violations: 1}},
-		{runs: "iii", want: Counts{Interrupted: 3}},
-		{runs: "iri", want: Counts{Interrupted: 1}},
-		{runs: "iif", want: Counts{Failures: 1}},
+		{runs: "vv", want: Counts{Violations: 2, Uncounted: 2}},
+		{runs: "vrrv", want: Counts{Violations: 2, Uncounted: 4}}, // rate-limited runs are neutral
+		{runs: "vvr", want: Counts{Violations: 2, Limited: 1, Uncounted: 3}},
+		{runs: "vfv", want: Counts{Failures: 1, Violations: 1, Uncounted: 2}},
+		{runs: "vdv", want: Counts{Violations: 1, Uncounted: 3}},
+		{runs: "viv", want: Counts{Violations: 1, Uncounted: 3}},
+		{runs: "vsv", want: Counts{Violations: 1, Uncounted: 3}},
+		{runs: "vcv", want: Counts{Violations: 1, Uncounted: 3}},
+		{runs: "vs", want: Counts{Stale: 1, Uncounted: 2}},
+		{runs: "ssrss", want: Counts{Stale: 2, Uncounted: 5}},
+		{runs: "n"}, // the host refused: nothing ran
+		{runs: "fnf", want: Counts{Failures: 2}},
+		{runs: "vov", want: Counts{Violations: 2, Uncounted: 2}}, // an open run says nothing yet
+		{runs: "rdr", want: Counts{Limited: 3, Uncounted: 3}},
+		{runs: "rfr", want: Counts{Failures: 1, Limited: 1, Uncounted: 2}},
+		{runs: "rir", want: Counts{Limited: 1, Uncounted: 3}},
+		{runs: "rrv", want: Counts{Violations: 1, Uncounted: 3}},
+		{runs: "iii", want: Counts{Interrupted: 3, Uncounted: 3}},
+		{runs: "iri", want: Counts{Interrupted: 1, Uncounted: 3}},
+		{runs: "iif", want: Counts{Failures: 1, Uncounted: 2}},
 	} {
 		equal(t, "the count of "+c.runs, Count(history(c.runs), c.fresh), c.want)
 	}
@@ -99,6 +104,14 @@ func TestLimits(t *testing.T) {
 			b.must(BookEnd(Ending{Run: b.start("a"), OtherBoot: true}, b.limits))
 			return nil
 		}, 10, 0},
+		{"heartbeats that stop", 0, stale, 10, 0},
+		// Each breaks the streak of the other.
+		{"violations and silence in turn", 0, inTurn(exits(0), stale), 100, 0},
+		{"violations, quota and reboots in turn", 0, inTurn(exits(0), exits(ExitTryLater), func(b *board) error {
+			b.must(BookEnd(Ending{Run: b.start("a"), OtherBoot: true}, b.limits))
+			return nil
+		}), 100, 0},
+		{"a higher limit for violations is not undercut", 150, inTurn(exits(0), stale), 150, 0},
 		{"starts that fail", 0, func(b *board) error {
 			b.must(BookCutOff(CutOff{Run: b.claim("a"), Error: "died"}, b.limits))
 			return nil
@@ -108,7 +121,7 @@ func TestLimits(t *testing.T) {
 			b := newBoard(t)
 			b.create("a", func(d *Draft) { d.MaxRetries = c.own })
 			n := 0
-			for b.task("a").Status == Ready && n < 100 {
+			for b.task("a").Status == Ready && n < 200 {
 				b.wait(time.Hour)
 				if err := c.loop(b); err != nil {
 					t.Fatal(err)
@@ -122,21 +135,25 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func exits(code int64) func(*board) error {
-	return func(b *board) error { b.ends(b.start("a"), code); return nil }
+func stale(b *board) error {
+	run := b.start("a")
+	b.must(Beat(b.id("a"), "", b.limits, b.worker("a", run)))
+	b.must(RequestEnd(EndRequest{Run: run, Reason: EndHeartbeatStale}))
+	b.must(BookEnd(Ending{Run: run}, b.limits))
+	return nil
 }
 
-// Neither of these ever uses up a budget: nothing in them is a failure.
-func TestUncountedEndsGoOn(t *testing.T) {
-	b := newBoard(t)
-	b.create("a")
-	for range 30 {
-		b.wait(time.Hour)
-		run := b.start("a")
-		b.must(RequestEnd(run, EndHeartbeatStale, "", ""))
-		b.must(BookEnd(Ending{Run: run}, b.limits))
+// inTurn does one of these after the other, round and round.
+func inTurn(loops ...func(*board) error) func(*board) error {
+	n := -1
+	return func(b *board) error {
+		n++
+		return loops[n%len(loops)](b)
 	}
-	equal(t, "the status", b.task("a").Status, Ready)
+}
+
+func exits(code int64) func(*board) error {
+	return func(b *board) error { b.ends(b.start("a"), code); return nil }
 }
 
 func TestFreshStart(t *testing.T) {

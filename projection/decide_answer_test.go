@@ -64,7 +64,7 @@ func TestComplete(t *testing.T) {
 				equal(t, "the block", b.task("a").BlockReason, "")
 			}},
 		{name: "an answer arrives after the end was requested: the answer wins", when: complete, want: "completed by answer",
-			given: func(b *board) { started(b); b.must(RequestEnd(2, EndMaxRuntime, "", "")) }},
+			given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime})) }},
 		{name: "a dispatched run from outside", given: started, when: byOperator, kind: ErrState, says: "running (run 2); use reclaim"},
 		{name: "a dispatched run that has no worker yet, from outside", given: func(b *board) { card(b); b.claim("a") }, when: byOperator, kind: ErrState, says: "running (run 2)"},
 		{name: "an operator who names the run answers for its worker", given: started, want: "completed by answer",

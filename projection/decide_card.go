@@ -125,7 +125,8 @@ func newID(v View, random [16]byte) string {
 }
 
 // Create puts a card on the board. With a key that was used before it returns
-// the card that was made then, provided the request is the same.
+// the card that was made then, provided the request is the same; a card that
+// was archived since has given its key back.
 func Create(d Draft, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if err := d.check(); err != nil {
@@ -176,8 +177,10 @@ func Create(d Draft, w Writer) Decider {
 			NotBefore: d.NotBefore, BlockReason: d.BlockReason,
 		}
 		if d.Key != "" {
-			if id := v.byKey(d.Key); id != "" {
-				return sameRequest(v, id, c)
+			if was, err := v.Task(v.byKey(d.Key)); err != nil {
+				return Decision{}, err
+			} else if was != nil && was.Status != Archived {
+				return sameRequest(v, was, c)
 			}
 		}
 		id := newID(v, d.ID)
@@ -187,15 +190,11 @@ func Create(d Draft, w Writer) Decider {
 
 // sameRequest accepts a repeated create: what was asked for then and now must
 // agree, whatever has become of the card since.
-func sameRequest(v View, id string, c *eventlog.Created) (Decision, error) {
-	t, err := v.MustTask(id)
-	if err != nil {
-		return Decision{}, err
+func sameRequest(v View, t *Task, c *eventlog.Created) (Decision, error) {
+	if t.Title != c.Title || v.Body(t.ID) != c.Body {
+		return Decision{}, refuse(ErrState, t.ID, "the key %q was used for this card, with another title or body", c.Key)
 	}
-	if t.Title != c.Title || v.Body(id) != c.Body {
-		return Decision{}, refuse(ErrState, id, "the key %q was used for this card, with another title or body", c.Key)
-	}
-	return already(id, fmt.Sprintf("the key %q was used before", c.Key)), nil
+	return already(t.ID, fmt.Sprintf("the key %q was used before", c.Key)), nil
 }
 
 // AddComment leaves a note on a card.

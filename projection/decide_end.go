@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"kanlog/eventlog"
 )
@@ -13,9 +14,35 @@ type ExitRecord struct {
 	ExitCode *int64
 	Signal   string
 	Error    string
+	// CoreDumped: the signal left a core.
+	CoreDumped bool
+	// OOMKill: the kernel's out-of-memory killer ended a process meanwhile. It
+	// says where, one of the OOM words or, of a later program, another.
+	OOMKill string
 	// Infrastructure: it never started because the host refused (no room, no
 	// process, a busy store); not the card's fault.
 	Infrastructure bool
+}
+
+// Where the kernel's out-of-memory killer was at work.
+const (
+	OOMInGroup = "cgroup"
+	OOMOnHost  = "host"
+)
+
+// outOfMemory says it in words. The kernel counts whom it ends and names nobody,
+// so neither do we.
+func (x *ExitRecord) outOfMemory() string {
+	const killer = "; meanwhile the kernel's out-of-memory killer "
+	switch {
+	case x == nil || x.OOMKill == "":
+		return ""
+	case x.OOMKill == OOMInGroup:
+		return killer + "ended a process in its control group"
+	case x.OOMKill == OOMOnHost:
+		return killer + "ended a process on this host"
+	}
+	return killer + "was at work"
 }
 
 // Ending is what is known about a run of which nothing is left.
@@ -59,14 +86,15 @@ func BookEnd(e Ending, l Limits) Decider {
 			return already(t.ID, fmt.Sprintf("run %d has a lease until %s", r.ID, r.ClaimExpires)), nil
 		}
 		if !r.Open() {
-			return decided(t.ID, event(t.ID, r.ID, closedEnd(r, e))), nil
+			more, err := afterlife(v, t, r, now)
+			return decided(t.ID, append([]eventlog.Event{event(t.ID, r.ID, closedEnd(r, e))}, more...)...), err
 		}
 		end := eventlog.End{Evidence: cut(e.Evidence, MaxError)}
 		if e.Record != nil {
 			end.ExitCode, end.Signal = e.Record.ExitCode, e.Record.Signal
 		}
 		if r.EndRequestedAt != 0 && r.EndReason != EndOrphaned {
-			return requested(v, t, r, end, l, now)
+			return requested(v, t, r, e, end, l, now)
 		}
 		return l.book(v, t, r, e, end, now)
 	}
@@ -79,23 +107,27 @@ func closedEnd(r *Run, e Ending) eventlog.Payload {
 	if e.Record != nil {
 		code, signal = e.Record.ExitCode, e.Record.Signal
 	}
-	evidence := cut(e.Evidence, MaxError)
-	if e.Unproven {
-		evidence = cut("unproven, its lease ran out: "+e.Evidence, MaxError)
-	}
 	if r.EndRequestedAt != 0 {
-		return &eventlog.TerminalWorkerReaped{ExitCode: code, Signal: signal, Evidence: evidence}
+		return &eventlog.TerminalWorkerReaped{ExitCode: code, Signal: signal, Evidence: e.inWords()}
 	}
-	return &eventlog.Exited{ExitCode: code, Signal: signal, Evidence: evidence}
+	return &eventlog.Exited{ExitCode: code, Signal: signal, Evidence: e.inWords()}
+}
+
+// inWords is the evidence for an event, which says so if it is no proof.
+func (e Ending) inWords() string {
+	if e.Unproven {
+		return cut("unproven, its lease ran out: "+e.Evidence, MaxError)
+	}
+	return cut(e.Evidence, MaxError)
 }
 
 // requested is the outcome that was decided when the end was requested.
-func requested(v View, t *Task, r *Run, end eventlog.End, l Limits, now eventlog.Time) (Decision, error) {
+func requested(v View, t *Task, r *Run, e Ending, end eventlog.End, l Limits, now eventlog.Time) (Decision, error) {
 	to, err := statusWithout(v, t, now, "")
 	if err != nil {
 		return Decision{}, err
 	}
-	end.To = to
+	end.To, end.Evidence = to, e.inWords()
 	switch r.EndReason {
 	case EndMaxRuntime:
 		c, err := countsWith(v, t, r, Run{Outcome: OutTimedOut, Counted: true})
@@ -104,14 +136,32 @@ func requested(v View, t *Task, r *Run, end eventlog.End, l Limits, now eventlog
 		}
 		end.Error = "exceeded its time: " + r.EndDetail
 		end.RetryAt = l.retryAt(now, c.Failures, r.ID)
-		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.TimedOut{End: end, LimitSeconds: r.MaxRuntimeSeconds})), nil
+		d := &eventlog.TimedOut{
+			End: end, LimitSeconds: r.MaxRuntimeSeconds, LimitSource: runtimeSource(t, r),
+			ElapsedSeconds: int64(r.EndRequestedAt.Since(r.SpawnedAt) / time.Second),
+		}
+		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, d)), nil
 	case EndHeartbeatStale:
+		c, err := countsWith(v, t, r, Run{Outcome: OutStale})
+		if err != nil {
+			return Decision{}, err
+		}
 		end.Error = "its heartbeats stopped: " + r.EndDetail
-		return decided(t.ID, event(t.ID, r.ID, &eventlog.Stale{End: end})), nil
+		end.RetryAt = l.retryAt(now, c.Stale, r.ID)
+		d := &eventlog.Stale{End: end, SilentSeconds: int64(r.EndRequestedAt.Since(r.LastHeartbeat) / time.Second)}
+		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, d)), nil
 	}
-	return decided(t.ID, event(t.ID, r.ID, &eventlog.Reclaimed{
-		Reason: r.EndReason + colon(r.EndDetail), To: to, Evidence: end.Evidence, ExitCode: end.ExitCode, Signal: end.Signal,
-	})), nil
+	return closeAs(v, t, r, r.EndReason, r.EndDetail, now, eventlog.Reclaimed{
+		Reason: r.EndReason + colon(r.EndDetail), Unproven: e.Unproven, Evidence: end.Evidence, ExitCode: end.ExitCode, Signal: end.Signal,
+	})
+}
+
+// runtimeSource says whose limit ended a run.
+func runtimeSource(t *Task, r *Run) string {
+	if t.MaxRuntimeSeconds == r.MaxRuntimeSeconds {
+		return "task"
+	}
+	return "profile"
 }
 
 // book is the one classifier of ends that nobody asked for.
@@ -139,6 +189,8 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 		return interrupted("interrupted: " + or(e.Evidence, "another boot"))
 	case rec == nil:
 		end.Error = "ended without a trace: " + or(e.Evidence, "nothing of the run is left")
+	case rec.Signal != "" && rec.CoreDumped:
+		end.Error = "ended by signal " + rec.Signal + " (core dumped)"
 	case rec.Signal != "":
 		end.Error = "ended by signal " + rec.Signal
 	case rec.ExitCode == nil:
@@ -146,6 +198,7 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 	default:
 		end.Error = fmt.Sprintf("exited with %d", *rec.ExitCode)
 	}
+	end.Error += rec.outOfMemory()
 	code := int64(-1)
 	if rec != nil && rec.ExitCode != nil && rec.Signal == "" {
 		code = *rec.ExitCode
@@ -164,7 +217,7 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 		end.RetryAt = l.retryAt(now, c.Violations, r.ID)
 		return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.ProtocolViolation{End: end})), nil
 	case code == ExitTryLater:
-		end.Error = "exited with 75: try later"
+		end.Error = "exited with 75: try later" + rec.outOfMemory()
 		c, err := counts(Run{Outcome: OutRateLimited})
 		if err != nil {
 			return Decision{}, err
@@ -179,7 +232,7 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 		return Decision{}, err
 	}
 	if code == ExitFinal {
-		end.Error = "exited with 78: it can never work"
+		end.Error = "exited with 78: it can never work" + rec.outOfMemory()
 		return decided(t.ID, event(t.ID, r.ID, &eventlog.Crashed{End: end, Final: true}),
 			event(t.ID, r.ID, &eventlog.GaveUp{Budget: "final", Failures: c.Failures, Limit: 1, LimitSource: "built-in", Sticky: true, Reason: end.Error})), nil
 	}

@@ -37,14 +37,17 @@ func released(t *testing.T, b *board, _ []eventlog.Event) {
 // before; requested; by its record; by another boot; without a trace.
 func TestBookEnd(t *testing.T) {
 	asked := func(reason string) func(*board) {
-		return func(b *board) { started(b); b.must(RequestEnd(2, reason, "2h of 1h", "alive")) }
+		return func(b *board) {
+			started(b)
+			b.must(RequestEnd(EndRequest{Run: 2, Reason: reason, Detail: "2h of 1h", Evidence: "alive"}))
+		}
 	}
 	answeredAnd := func(reason string) func(*board) {
 		return func(b *board) {
 			started(b)
 			b.must(Complete(b.id("a"), Answer{}, own(b)))
 			if reason != "" {
-				b.must(RequestEnd(2, reason, "", ""))
+				b.must(RequestEnd(EndRequest{Run: 2, Reason: reason}))
 			}
 		}
 	}
@@ -93,7 +96,7 @@ func TestBookEnd(t *testing.T) {
 				card(b)
 				b.attempt("a", 1)
 				b.wait(time.Hour)
-				b.must(RequestEnd(b.start("a"), EndMaxRuntime, "", ""))
+				b.must(RequestEnd(EndRequest{Run: b.start("a"), Reason: EndMaxRuntime}))
 			}, when: booking(nil)},
 		{name: "orphans: as if nobody had asked", given: asked(EndOrphaned), when: booking(nil), want: "crashed>ready", then: ended(OutCrashed, "without a trace")},
 		{name: "orphans: the record speaks", given: asked(EndOrphaned), when: record(exited(ExitTryLater)), want: "rate_limited>ready", then: ended(OutRateLimited, "75")},

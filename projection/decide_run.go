@@ -1,8 +1,6 @@
 package projection
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"kanlog/eventlog"
@@ -185,97 +183,3 @@ func (r *Run) LeaseOver(now eventlog.Time) bool {
 // release a worker that cannot be looked at from here, so a lease written by
 // another clock has to pass like any other.
 func (r *Run) LeasePast(now eventlog.Time) bool { return now >= r.ClaimExpires }
-
-// RequestEnd records the decision to end a run's processes, before anybody
-// signals them. It is written once; a run that is gone by now needs none.
-func RequestEnd(run uint64, reason, detail, evidence string) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		r, err := v.Run(run)
-		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt != 0 {
-			return Decision{}, err
-		}
-		to := ""
-		if r.Open() && reason != EndOrphaned {
-			t, err := v.MustTask(r.Task)
-			if err != nil {
-				return Decision{}, err
-			}
-			if to, err = statusWithout(v, t, now, ""); err != nil {
-				return Decision{}, err
-			}
-		}
-		return decided(r.Task, event(r.Task, run, &eventlog.TerminationRequested{
-			Reason: reason, Detail: cut(detail, MaxReason), To: to, Evidence: cut(evidence, MaxError),
-		})), nil
-	}
-}
-
-// DeferEnd records that a requested end waits, once for each reason.
-func DeferEnd(run uint64, reason, evidence string) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		reason := cut(reason, MaxError)
-		r, err := v.Run(run)
-		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt == 0 || r.DeferredReason == reason {
-			return Decision{}, err
-		}
-		return decided(r.Task, event(r.Task, run, &eventlog.ReclaimDeferred{Reason: reason, Evidence: evidence})), nil
-	}
-}
-
-// Reclaim takes a card back from its run. Without a worker it closes the run
-// at once: a supervisor that comes late is refused by the fence. With one it
-// asks for its end. With force it releases the claim without proof.
-//
-// run is the one the operator saw and evidence belongs to, 0 for none: a card
-// that has moved on to another run since is left alone.
-func Reclaim(id string, run uint64, reason, evidence string, force bool, w Writer) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		if strings.TrimSpace(reason) == "" {
-			return Decision{}, invalid("reclaim needs --reason")
-		}
-		if err := checkText("the reason", reason, MaxReason); err != nil {
-			return Decision{}, err
-		}
-		t, open, stop, err := fence(v, "reclaim", id, w)
-		if err != nil || stop.Refused != nil {
-			return stop, err
-		}
-		if w.InWorker() {
-			return Decision{}, refuse(ErrState, id, "a worker does not reclaim its own run; use fail, defer or block")
-		}
-		to, err := statusWithout(v, t, now, "")
-		if err != nil {
-			return Decision{}, err
-		}
-		r := open
-		if r == nil && t.Worker != 0 {
-			if r, err = v.runOf(t.Worker); err != nil {
-				return Decision{}, err
-			}
-		}
-		switch {
-		case r == nil:
-			return Decision{}, refuse(ErrState, id, "not running but %s; there is nothing to reclaim", t.Status)
-		case r.ID != run:
-			return Decision{}, refuse(ErrState, id, "run %d has begun meanwhile; look again before you reclaim it", r.ID)
-		case open != nil && !open.HasWorker:
-			return decided(id, event(id, r.ID, &eventlog.Reclaimed{Reason: reason, To: to, Evidence: "no worker registered"})), nil
-		case force && open != nil:
-			return decided(id, event(id, r.ID, &eventlog.Reclaimed{
-				Reason: reason, To: to, Forced: true, Warning: stillAlive, Evidence: cut(evidence, MaxError),
-			})), nil
-		case force:
-			return decided(id, event(id, r.ID, &eventlog.Exited{Evidence: cut("forced by an operator ("+reason+"): "+stillAlive+"; "+evidence, MaxError)})), nil
-		case r.EndRequestedAt != 0:
-			return already(id, fmt.Sprintf("run %d was asked to end before (%s)", r.ID, r.EndReason)), nil
-		}
-		if open == nil {
-			to = ""
-		}
-		return decided(id, event(id, r.ID, &eventlog.TerminationRequested{
-			Reason: EndReclaim, Detail: reason, To: to, Evidence: cut(evidence, MaxError),
-		})), nil
-	}
-}
-
-const stillAlive = "a process may still be alive"

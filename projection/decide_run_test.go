@@ -194,7 +194,7 @@ func TestExtend(t *testing.T) {
 		{name: "no worker", given: func(b *board) { card(b); b.claim("a"); b.wait(time.Hour) }, when: extend},
 		{name: "asked to end", when: extend, given: func(b *board) {
 			started(b)
-			b.must(RequestEnd(2, EndReclaim, "", ""))
+			b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim}))
 			b.wait(time.Hour)
 		}},
 		{name: "answered since", when: extend, given: func(b *board) {
@@ -209,7 +209,9 @@ func TestExtend(t *testing.T) {
 func TestRequestEnd(t *testing.T) {
 	started := func(b *board) { card(b); b.start("a") }
 	request := func(reason string) func(*board) Decider {
-		return func(b *board) Decider { return RequestEnd(b.task("a").LastRun, reason, "because", "alive") }
+		return func(b *board) Decider {
+			return RequestEnd(EndRequest{Run: b.task("a").LastRun, Reason: reason, Detail: "because", Evidence: "alive"})
+		}
 	}
 	decide(t, []decision{
 		{name: "an open run", given: started, when: request(EndMaxRuntime), want: "termination_requested>ready max_runtime",
@@ -222,17 +224,17 @@ func TestRequestEnd(t *testing.T) {
 		{name: "orphans: the classifier decides what becomes of the card", given: started, when: request(EndOrphaned), want: "termination_requested> orphaned"},
 		{name: "a closed run whose process lives", when: request(EndTerminalGrace), want: "termination_requested> terminal_grace",
 			given: func(b *board) { started(b); b.must(Complete(b.id("a"), Answer{}, b.worker("a", 2))) }},
-		{name: "once", given: func(b *board) { started(b); b.must(RequestEnd(2, EndMaxRuntime, "", "")) }, when: request(EndReclaim)},
+		{name: "once", given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime})) }, when: request(EndReclaim)},
 		{name: "no worker", given: func(b *board) { card(b); b.claim("a") }, when: request(EndMaxRuntime)},
 		{name: "gone by now", given: func(b *board) { started(b); b.ends(2, 1) }, when: request(EndMaxRuntime)},
-		{name: "no such run", given: card, when: func(*board) Decider { return RequestEnd(99, EndReclaim, "", "") }},
+		{name: "no such run", given: card, when: func(*board) Decider { return RequestEnd(EndRequest{Run: 99, Reason: EndReclaim}) }},
 	})
 }
 
 func TestDeferEnd(t *testing.T) {
-	asked := func(b *board) { card(b); b.start("a"); b.must(RequestEnd(2, EndReclaim, "", "")) }
+	asked := func(b *board) { card(b); b.start("a"); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim})) }
 	wait := func(reason string) func(*board) Decider {
-		return func(*board) Decider { return DeferEnd(2, reason, "held") }
+		return func(*board) Decider { return DeferEnd(2, reason, "held", 0) }
 	}
 	decide(t, []decision{
 		{name: "first", given: asked, when: wait("unreadable"), want: "reclaim_deferred",
@@ -240,10 +242,20 @@ func TestDeferEnd(t *testing.T) {
 				equal(t, "the reason", b.run(2).DeferredReason, "unreadable")
 				equal(t, "the status", b.task("a").Status, Running)
 			}},
-		{name: "once for a reason", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "")) }, when: wait("unreadable")},
-		{name: "again for another", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "")) }, when: wait("foreign"), want: "reclaim_deferred"},
+		{name: "once for a reason", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "", 0)) }, when: wait("unreadable")},
+		{name: "again for another", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "", 0)) }, when: wait("foreign"), want: "reclaim_deferred"},
 		{name: "nobody asked", given: func(b *board) { card(b); b.start("a") }, when: wait("unreadable")},
 		{name: "gone by now", given: func(b *board) { asked(b); b.ends(2, 0) }, when: wait("unreadable")},
+		{name: "a lease that would run out sooner is moved", given: func(b *board) { asked(b); b.wait(14 * time.Minute) }, want: "reclaim_deferred",
+			when: func(*board) Decider { return DeferEnd(2, "unreadable", "held", 2*time.Minute) },
+			then: func(t *testing.T, b *board, _ []eventlog.Event) {
+				equal(t, "the lease", b.run(2).ClaimExpires, b.now.Add(2*time.Minute))
+			}},
+		{name: "one that runs longer stays", given: asked, want: "reclaim_deferred",
+			when: func(*board) Decider { return DeferEnd(2, "unreadable", "held", 2*time.Minute) },
+			then: func(t *testing.T, b *board, _ []eventlog.Event) {
+				equal(t, "the lease", b.run(2).ClaimExpires, b.now.Add(15*time.Minute))
+			}},
 	})
 }
 
@@ -267,7 +279,7 @@ func TestReclaim(t *testing.T) {
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the open run", b.task("a").CurrentRun, 2)
 			}},
-		{name: "asked before", given: func(b *board) { started(b); b.must(RequestEnd(2, EndMaxRuntime, "", "")) }, when: reclaim(false), says: "asked to end before (max_runtime)"},
+		{name: "asked before", given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime})) }, when: reclaim(false), says: "asked to end before (max_runtime)"},
 		{name: "a worker, forced: released without proof", given: started, when: reclaim(true), want: "reclaimed>ready forced",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				d := one[*eventlog.Reclaimed](t, events)
@@ -276,7 +288,7 @@ func TestReclaim(t *testing.T) {
 				equal(t, "the retained worker", b.task("a").Worker, 0)
 			}},
 		{name: "forced although it was asked before", when: reclaim(true), want: "reclaimed>ready forced",
-			given: func(b *board) { started(b); b.must(RequestEnd(2, EndReclaim, "", "")) }},
+			given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim})) }},
 		{name: "a closed run whose process lives: asked to end", given: retained, when: reclaim(false), want: "termination_requested> reclaim"},
 		{name: "a closed run, forced", given: retained, when: reclaim(true), want: "exited",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
@@ -291,7 +303,7 @@ func TestReclaim(t *testing.T) {
 			given: func(b *board) { card(b); b.attempt("a", 1); b.wait(time.Hour); b.claim("a") }, when: seen(2, false)},
 		{name: "without a reason", given: started, kind: ErrInvalid, says: "needs --reason",
 			when: func(b *board) Decider { return Reclaim(b.id("a"), b.owner("a"), " ", "", false, Writer{}) }},
-		{name: "a worker its own run", given: started, kind: ErrState, says: "does not reclaim its own run",
+		{name: "a worker its own run", given: started, kind: ErrState, says: "does not reclaim its own card",
 			when: func(b *board) Decider { return Reclaim(b.id("a"), b.owner("a"), "x", "", false, b.worker("a", 2)) }},
 		{name: "no such card", given: card, kind: ErrNotFound, says: "t_none",
 			when: func(*board) Decider { return Reclaim("t_none", 0, "x", "", false, Writer{}) }},

@@ -77,12 +77,20 @@ func (f *folder) event(e eventlog.Event) error {
 		})
 	case *eventlog.TerminationRequested:
 		return f.both(e, func(t *Task, r *Run) error {
-			r.EndRequestedAt, r.EndReason, r.EndDetail, r.EndTo = f.c.At, d.Reason, d.Detail, d.To
+			if r.EndRequestedAt == 0 {
+				// The graces count from the first request: another one must
+				// not put off the kill.
+				r.EndRequestedAt = f.c.At
+			}
+			r.EndReason, r.EndDetail, r.EndTo = d.Reason, d.Detail, d.To
 			return nil
 		})
 	case *eventlog.ReclaimDeferred:
 		return f.both(e, func(t *Task, r *Run) error {
 			r.DeferredReason = d.Reason
+			if d.ClaimExpires != 0 {
+				r.ClaimExpires = d.ClaimExpires
+			}
 			return nil
 		})
 
@@ -181,6 +189,15 @@ func (f *folder) event(e eventlog.Event) error {
 			return nil
 		})
 
+	case *eventlog.Archived:
+		return f.task(e.Task, func(t *Task) error {
+			if t.CurrentRun != 0 {
+				return inconsistent("event %d archives card %s, whose run %d is open", f.seq, t.ID, t.CurrentRun)
+			}
+			t.Status, t.ParkedLimit = Archived, 0
+			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+			return nil
+		})
 	case *eventlog.Unblocked:
 		return f.task(e.Task, func(t *Task) error {
 			t.Status, t.BlockReason, t.ParkedLimit = d.To, "", 0

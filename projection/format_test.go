@@ -230,8 +230,8 @@ func (h *fixture) write() {
 	run = h.run(b, OriginDispatch)
 	actor, w = worker(b, run)
 	h.do(actor, Block(b, "why?", Capability, w))
-	h.do("dispatcher:host/9-def", RequestEnd(run, EndTerminalGrace, "alive 3m", "alive"))
-	h.do("dispatcher:host/9-def", DeferEnd(run, "unreadable", "held"))
+	h.do("dispatcher:host/9-def", RequestEnd(EndRequest{Run: run, Reason: EndTerminalGrace, Detail: "alive 3m", Evidence: "alive"}))
+	h.do("dispatcher:host/9-def", DeferEnd(run, "unreadable", "held", 0))
 	h.end(run, &ExitRecord{Cause: CauseTerminated, Signal: "SIGKILL"})
 	h.do("operator:alice", Unblock(b, Writer{}))
 	h.do("operator:alice", Assign(b, "", Writer{}))
@@ -255,7 +255,7 @@ func (h *fixture) write() {
 	for _, reason := range []string{EndMaxRuntime, EndHeartbeatStale, EndReclaim} {
 		c := card(reason)
 		run := h.run(c, OriginDispatch)
-		h.do("dispatcher:host/9-def", RequestEnd(run, reason, "detail", "alive"))
+		h.do("dispatcher:host/9-def", RequestEnd(EndRequest{Run: run, Reason: reason, Detail: "detail", Evidence: "alive"}))
 		h.end(run, nil)
 	}
 	e := card("fails")
@@ -270,4 +270,18 @@ func (h *fixture) write() {
 	run = h.run(g, OriginManual)
 	h.now = h.now.Add(time.Hour)
 	h.do("dispatcher:host/9-def", ExpireManual(run))
+
+	// cancelled and archived while they run; a limit that was measured
+	for _, stop := range []func(string, uint64, string, string, Writer) Decider{Cancel, Archive} {
+		c := card("stopped")
+		run := h.run(c, OriginDispatch)
+		h.do("operator:alice", stop(c, run, "not needed", "alive", Writer{}))
+		h.do("dispatcher:host/9-def", DeferEnd(run, "unreadable", "held", time.Hour))
+		h.end(run, nil)
+	}
+	h.do("operator:alice", Archive(a, 0, "", "", Writer{}))
+	m := card("measured")
+	run = h.run(m, OriginDispatch)
+	h.do("dispatcher:host/9-def", RequestEnd(EndRequest{Run: run, Reason: EndMaxRuntime, Detail: "d", Evidence: "alive", Limit: time.Minute, Measured: time.Hour}))
+	h.end(run, nil)
 }

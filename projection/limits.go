@@ -35,6 +35,9 @@ const (
 const (
 	MaxRateLimited   = 24
 	MaxInterruptions = 10
+	MaxStale         = 10
+	// MaxUncounted bounds all of these together, in any order.
+	MaxUncounted = 100
 )
 
 // ClockSlack is how far a recorded moment may lie ahead of a decision's own time

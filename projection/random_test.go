@@ -139,10 +139,14 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"create", by, Create(draft(fmt.Sprint("by ", w.r.Intn(3)), func(d *Draft) { d.Key = fmt.Sprint(w.r.Intn(3)) }), who)},
 		{"reclaim", by, Reclaim(id, run, "x", "", w.r.Intn(3) == 0, who)},
 		{"reclaim", operator, Reclaim(id, w.owner(title), "x", "", w.r.Intn(3) == 0, Writer{})},
+		{"cancel", by, Cancel(id, run, "x", "", who)},
+		{"cancel", operator, Cancel(id, w.owner(title), "x", "", Writer{})},
+		{"archive", by, Archive(id, run, "x", "", who)},
+		{"archive", operator, w.seldom(Archive(id, w.owner(title), "", "", Writer{}))},
 		{"extend", system, Extend(run)},
-		{"request end", system, RequestEnd(w.task(title).Worker, EndMaxRuntime, "", "")},
-		{"request end", system, RequestEnd(run, []string{EndReclaim, EndMaxRuntime, EndHeartbeatStale, EndTerminalGrace, EndOrphaned}[w.r.Intn(5)], "", "")},
-		{"defer end", system, DeferEnd(run, fmt.Sprint(w.r.Intn(2)), "")},
+		{"request end", system, RequestEnd(EndRequest{Run: w.task(title).Worker, Reason: EndMaxRuntime})},
+		{"request end", system, RequestEnd(EndRequest{Run: run, Reason: []string{EndReclaim, EndMaxRuntime, EndHeartbeatStale, EndTerminalGrace, EndOrphaned}[w.r.Intn(5)]})},
+		{"defer end", system, DeferEnd(run, fmt.Sprint(w.r.Intn(2)), "", time.Duration(w.r.Intn(2))*time.Minute)},
 		{"book end", system, BookEnd(w.someEnding(run), l)},
 		{"book end", system, BookEnd(w.someEnding(w.task(title).Worker), l)},
 		{"book end", system, BookEnd(w.someEnding(w.task(title).Worker), l)},
@@ -159,8 +163,8 @@ func (w *walk) command() (name, actor string, do Decider) {
 		for _, do := range []Decider{
 			w.startNow(title), w.startNow(title),
 			BookEnd(Ending{Run: worker, Record: exited(int64(w.pick(0, 0, 1, ExitTryLater)))}, l),
-			RequestEnd(worker, []string{EndMaxRuntime, EndHeartbeatStale}[w.r.Intn(2)], "", ""),
-			DeferEnd(worker, fmt.Sprint(w.r.Intn(2)), ""),
+			RequestEnd(EndRequest{Run: worker, Reason: []string{EndMaxRuntime, EndHeartbeatStale}[w.r.Intn(2)]}),
+			DeferEnd(worker, fmt.Sprint(w.r.Intn(2)), "", 0),
 		} {
 			commands = append(commands, struct {
 				name, by string
@@ -188,6 +192,15 @@ func (w *walk) creation() (name, actor string, do Decider) {
 }
 
 func (w *walk) pick(from ...int) int { return from[w.r.Intn(len(from))] }
+
+// seldom lets most calls change nothing: what ends a card for good would leave a
+// board on which little happens.
+func (w *walk) seldom(d Decider) Decider {
+	if w.r.Intn(8) == 0 {
+		return d
+	}
+	return func(View, eventlog.Time) (Decision, error) { return Decision{}, nil }
+}
 
 // someRun is the newest run of the card as a rule, else any number.
 func (w *walk) someRun(title string) uint64 {

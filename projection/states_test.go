@@ -56,6 +56,13 @@ var stateHistories = map[string]string{
 	"card blocked --> done: completed":                 "create-blocked complete",
 	"card review --> blocked: blocked":                 "create claim-review spawn exit-0 block",
 	"card review --> done: completed":                  "create claim-review spawn exit-0 complete",
+	"card triage --> archived: archived":               "create-triage archive",
+	"card todo --> archived: archived":                 "create-child archive",
+	"card scheduled --> archived: archived":            "create-later archive",
+	"card ready --> archived: archived":                "create claim spawn archive gone",
+	"card blocked --> archived: archived":              "create-blocked archive",
+	"card review --> archived: archived":               "create claim-review spawn exit-0 archive",
+	"card done --> archived: archived":                 "create complete archive",
 	"run [*] --> claimed: claimed":                     "create claim",
 	"run [*] --> over: completed":                      "create complete",
 	"run claimed --> supervised: spawned":              "create claim spawn",
@@ -163,9 +170,15 @@ var stateSteps = map[string]func(*stateStory) error{
 	"end-heartbeat_stale": func(s *stateStory) error { return s.requestEnd(projection.EndHeartbeatStale) },
 	"end-orphaned":        func(s *stateStory) error { return s.requestEnd(projection.EndOrphaned) },
 	"end-terminal_grace":  func(s *stateStory) error { return s.requestEnd(projection.EndTerminalGrace) },
-	"defer-end":           func(s *stateStory) error { return s.update(projection.DeferEnd(s.run(), "held", "held")) },
+	"defer-end":           func(s *stateStory) error { return s.update(projection.DeferEnd(s.run(), "held", "held", 0)) },
 	"reclaim": func(s *stateStory) error {
 		return s.update(projection.Reclaim(s.card, s.owner(), "because", "alive", false, projection.Writer{}))
+	},
+	"cancel": func(s *stateStory) error {
+		return s.update(projection.Cancel(s.card, s.owner(), "", "alive", projection.Writer{}))
+	},
+	"archive": func(s *stateStory) error {
+		return s.update(projection.Archive(s.card, s.owner(), "", "alive", projection.Writer{}))
 	},
 	"reclaim-force": func(s *stateStory) error {
 		return s.update(projection.Reclaim(s.card, s.owner(), "because", "held", true, projection.Writer{}))
@@ -430,7 +443,7 @@ func (s *stateStory) claim(origin, onCleanExit string) error {
 }
 
 func (s *stateStory) requestEnd(reason string) error {
-	return s.update(projection.RequestEnd(s.run(), reason, "", "alive"))
+	return s.update(projection.RequestEnd(projection.EndRequest{Run: s.run(), Reason: reason, Evidence: "alive"}))
 }
 
 func (s *stateStory) exit(code int64) error {

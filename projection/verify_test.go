@@ -99,7 +99,7 @@ func TestVerifyNamesATableThatIsNotOurs(t *testing.T) {
 func TestVerifyNamesABrokenInvariant(t *testing.T) {
 	open := func(b *board) { card(b); b.claim("a") }
 	over := func(b *board) { started(b); b.ends(2, 1) }
-	asked := func(b *board) { started(b); b.must(RequestEnd(2, EndReclaim, "", "")) }
+	asked := func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim})) }
 	answeredAlive := func(b *board) { started(b); b.must(Fail(b.id("a"), "x", b.limits, own(b))) }
 	end := eventlog.End{To: Ready}
 	for _, c := range []struct {

@@ -42,11 +42,11 @@ func TestWhy(t *testing.T) {
 			b.create("a", func(d *Draft) { d.Parents = parents })
 		}, here, []string{"3 more"}},
 		{"running", started, here, nil},
-		{"being ended", func(b *board) { started(b); b.must(RequestEnd(2, EndReclaim, "", "")) }, here, []string{"run 2 is being ended (reclaim)"}},
+		{"being ended", func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim})) }, here, []string{"run 2 is being ended (reclaim)"}},
 		{"its end is deferred", func(b *board) {
 			started(b)
-			b.must(RequestEnd(2, EndReclaim, "", ""))
-			b.must(DeferEnd(2, "it cannot be looked at", ""))
+			b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim}))
+			b.must(DeferEnd(2, "it cannot be looked at", "", 0))
 		}, here, []string{"being ended (reclaim): it cannot be looked at"}},
 		{"done", func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, here, nil},
 		{"the process of an earlier run lives", func(b *board) { retained(b); b.wait(time.Hour) }, here, []string{"the process of run 2 has not ended", "kanlog reclaim"}},

@@ -58,6 +58,8 @@ var BlockKinds = []string{NeedsInput, Capability, Transient, Dependency}
 // Reasons to end a run's processes.
 const (
 	EndReclaim        = "reclaim"
+	EndCancel         = "cancel"
+	EndArchive        = "archive"
 	EndMaxRuntime     = "max_runtime"
 	EndHeartbeatStale = "heartbeat_stale"
 	EndTerminalGrace  = "terminal_grace"

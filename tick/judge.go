@@ -14,7 +14,10 @@ type verdict struct {
 	// requestEnd is the reason to ask for the end of its processes.
 	requestEnd string
 	detail     string
-	signal     Signal
+	// limit and measured are the bound that was exceeded and by what, for the
+	// reasons that have one.
+	limit, measured time.Duration
+	signal          Signal
 	// deferEnd: the end was asked for, but nobody may be signalled.
 	deferEnd bool
 	extend   bool
@@ -73,18 +76,18 @@ func judge(r *projection.Run, e Evidence, now eventlog.Time, p Policy) verdict {
 func judgeAlive(r *projection.Run, now eventlog.Time, p Policy) verdict {
 	if !r.Open() {
 		if over := now.Since(r.EndedAt); over >= p.TerminalGrace {
-			return verdict{requestEnd: projection.EndTerminalGrace, detail: "alive " + seconds(over) + " after its answer", signal: TermSupervisor}
+			return verdict{requestEnd: projection.EndTerminalGrace, detail: "alive " + seconds(over) + " after its answer", limit: p.TerminalGrace, measured: over, signal: TermSupervisor}
 		}
 		return verdict{}
 	}
 	if limit := time.Duration(r.MaxRuntimeSeconds) * time.Second; limit > 0 {
 		if ran := now.Since(r.SpawnedAt); ran >= limit {
-			return verdict{requestEnd: projection.EndMaxRuntime, detail: fmt.Sprintf("ran %s of at most %s", seconds(ran), limit), signal: TermSupervisor}
+			return verdict{requestEnd: projection.EndMaxRuntime, detail: fmt.Sprintf("ran %s of at most %s", seconds(ran), limit), limit: limit, measured: ran, signal: TermSupervisor}
 		}
 	}
 	if r.LastHeartbeat != 0 && p.Limits.HeartbeatStale > 0 {
-		if silent := now.Since(r.LastHeartbeat); silent >= p.Limits.HeartbeatStale {
-			return verdict{requestEnd: projection.EndHeartbeatStale, detail: "silent for " + seconds(silent), signal: TermSupervisor}
+		if silent, limit := now.Since(r.LastHeartbeat), p.Limits.HeartbeatStale; silent >= limit {
+			return verdict{requestEnd: projection.EndHeartbeatStale, detail: fmt.Sprintf("silent for %s, at most %s", seconds(silent), limit), limit: limit, measured: silent, signal: TermSupervisor}
 		}
 	}
 	return verdict{extend: r.LeaseOver(now)}

@@ -17,6 +17,9 @@ type Policy struct {
 	KillGrace time.Duration
 	// TerminalGrace is how long a worker may live on after its run was closed.
 	TerminalGrace time.Duration
+	// ReclaimDefer is by how much the lease of a worker that was asked to end
+	// and can neither be signalled nor ruled out is moved.
+	ReclaimDefer time.Duration
 	// MaxInProgress caps active runs of the board; 0 is never right.
 	MaxInProgress int
 	// Profiles are the workers that can be started here, by assignee.

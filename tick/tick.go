@@ -166,7 +166,7 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 		_, err := t.update(t.now, projection.Extend(r.ID))
 		return err
 	case v.deferEnd:
-		_, err := t.update(t.now, projection.DeferEnd(r.ID, e.Why, string(e.Answer)))
+		_, err := t.update(t.now, projection.DeferEnd(r.ID, e.Why, string(e.Answer), t.Policy.ReclaimDefer))
 		return err
 	case v.expireManual:
 		_, err := t.update(t.now, projection.ExpireManual(r.ID))
@@ -177,7 +177,9 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 		return err
 	}
 	if v.requestEnd != "" {
-		request := projection.RequestEnd(r.ID, v.requestEnd, v.detail, e.String())
+		request := projection.RequestEnd(projection.EndRequest{
+			Run: r.ID, Reason: v.requestEnd, Detail: v.detail, Limit: v.limit, Measured: v.measured, Evidence: e.String(),
+		})
 		events, err := t.update(t.now, t.again(r.ID, e, v.requestEnd, request))
 		if err != nil {
 			return err

@@ -100,6 +100,8 @@ func describe(d eventlog.Payload) string {
 		add("until %s", d.RetryAt)
 	case *eventlog.Blocked:
 		quote("", d.Reason)
+	case *eventlog.Archived:
+		quote("", d.Reason)
 	case *eventlog.Unblocked:
 		add("-> %s", d.To)
 	case *eventlog.Assigned:

@@ -88,6 +88,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"init": initCmd, "create": createCmd, "list": listCmd, "show": showCmd,
 	"claim": claimCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
 	"defer": deferCmd, "comment": commentCmd, "unblock": unblockCmd, "assign": assignCmd, "reclaim": reclaimCmd,
+	"cancel": cancelCmd, "archive": archiveCmd,
 	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd,
 }

@@ -67,6 +67,7 @@ func defaults() settings {
 			LaunchGrace:   30 * time.Second,
 			KillGrace:     5 * time.Second,
 			TerminalGrace: 2 * time.Minute,
+			ReclaimDefer:  2 * time.Minute,
 			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
@@ -329,7 +330,7 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 		dur("terminal_grace", f.TerminalGrace, &p.TerminalGrace, 0),
 		dur("rate_limit_cooldown", f.RateLimitCooldown, &l.RateLimitCooldown, 0),
 		dur("heartbeat_stale", f.HeartbeatStale, &l.HeartbeatStale, 0),
-		dur("reclaim_defer", f.ReclaimDefer, &ignored, 0),
+		dur("reclaim_defer", f.ReclaimDefer, &p.ReclaimDefer, 0),
 		dur("retry_backoff", f.RetryBackoff, &l.RetryBackoff, 0),
 		dur("lock_timeout", f.LockTimeout, &s.lockTimeout, time.Millisecond),
 	}

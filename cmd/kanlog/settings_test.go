@@ -87,7 +87,7 @@ var keyCases = []struct {
 	{"terminal_grace", `"0"`, time.Duration(0), func(s *settings) any { return s.policy.TerminalGrace }, []string{`"-1s"`, `"x"`}},
 	{"rate_limit_cooldown", `"0"`, time.Duration(0), func(s *settings) any { return s.policy.Limits.RateLimitCooldown }, []string{`"-1s"`, `"x"`}},
 	{"heartbeat_stale", `"1d"`, 24 * time.Hour, func(s *settings) any { return s.policy.Limits.HeartbeatStale }, []string{`"-1s"`, `"x"`}},
-	{"reclaim_defer", `"7s"`, nil, func(*settings) any { return nil }, []string{`"-1s"`, `"x"`}},
+	{"reclaim_defer", `"7s"`, 7 * time.Second, func(s *settings) any { return s.policy.ReclaimDefer }, []string{`"-1s"`, `"x"`}},
 	{"retry_backoff", `"0"`, time.Duration(0), func(s *settings) any { return s.policy.Limits.RetryBackoff }, []string{`"-1s"`, `"x"`}},
 	// A bare number is seconds.
 	{"claim_ttl", "840", 14 * time.Minute, func(s *settings) any { return s.policy.Limits.ClaimTTL }, []string{"0", "-2", "1.5", "true", "1_000", "0x10", "1979-05-27", "[1]", "999999999999"}},
@@ -246,7 +246,7 @@ func TestSettingsFromTheEnvironment(t *testing.T) {
 		"KANLOG_LOCK_TIMEOUT":        {"1s", "1s", append(durations, "0"), func(s *settings) any { return s.lockTimeout }},
 		"KANLOG_FAILURE_LIMIT":       {"5", "5", []string{"0", "-1", "many", "1.5", "1001"}, func(s *settings) any { return s.policy.Limits.FailureLimit }},
 		"KANLOG_VIOLATION_LIMIT":     {"5", "5", []string{"0", "-1", "many", "1001"}, func(s *settings) any { return s.policy.Limits.ViolationLimit }},
-		"KANLOG_RECLAIM_DEFER":       {"5s", "", durations, func(*settings) any { return "" }},
+		"KANLOG_RECLAIM_DEFER":       {"5s", "5s", durations, func(s *settings) any { return s.policy.ReclaimDefer }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, board := settingsDirs(t, "", "")

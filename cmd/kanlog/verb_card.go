@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -116,81 +113,4 @@ func (a *app) claim(prefix string, c projection.ClaimFor) error {
 		return recorded(c.Task, a.json(form))
 	}
 	return recorded(c.Task, a.printf("%d\n", res.Commit.Seq))
-}
-
-func reclaimCmd(a *app) *cobra.Command {
-	var reason string
-	var force bool
-	cmd := &cobra.Command{
-		Use:   "reclaim ID --reason T",
-		Short: "Take a card back from its run, ending the worker first",
-		Long: `reclaim asks for the end of the card's worker. The card is ready again when every
-process of the run is proven gone: the supervisor passes TERM on, kills what is
-left after the kill grace, and each dispatch presses on until then.
-
---force releases the card without that proof. A process may still be alive and
-go on writing beside the next run.`,
-		Example: "  kanlog reclaim t_1a2b --reason 'wrong branch'",
-		Args:    exactly(1, "one id"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if reason == "" {
-				return usage("reclaim needs --reason")
-			}
-			return a.reclaim(args[0], reason, force)
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why (kept in the log)")
-	cmd.Flags().BoolVar(&force, "force", false, "release it without proof that its processes ended")
-	return cmd
-}
-
-func (a *app) reclaim(prefix, reason string, force bool) error {
-	w, err := a.writer()
-	if err != nil {
-		return err
-	}
-	id, err := a.resolve(prefix)
-	if err != nil {
-		return err
-	}
-	d, err := a.newDispatcher("operator:" + userName())
-	if err != nil {
-		return err
-	}
-	// What is known of the worker goes into the event; the decision does not
-	// depend on it.
-	run, evidence, err := a.evidence(d.World, id)
-	if err != nil {
-		return err
-	}
-	res, err := a.update("reclaim", w, projection.Reclaim(id, run, reason, evidence, force, w))
-	if err != nil {
-		return err
-	}
-	done := "reclaimed"
-	if force {
-		a.warn("%s was released without proof; its evidence was: %s", id, evidence)
-	}
-	asked := res.Note != ""
-	for _, e := range res.Commit.Events {
-		if _, ok := e.Data.(*eventlog.TerminationRequested); ok {
-			asked = true
-		}
-	}
-	if asked {
-		// The wish is durable: now act on it, as every later tick will.
-		rep, err := d.EndNow(run)
-		if err != nil {
-			return fmt.Errorf("the end of run %d is requested and the next dispatch sees to it; acting now failed: %w", run, err)
-		}
-		switch {
-		case len(rep.Reclaimed) > 0 || len(rep.ReapedTerminalWorkers) > 0:
-			// Its processes were gone already, and that is booked.
-		case len(rep.Deferred) > 0:
-			done = fmt.Sprintf("the end of run %d is requested, but its process can neither be proven nor ruled out: the card stays claimed (kanlog why %s; --force releases it)", run, id)
-		default:
-			done = fmt.Sprintf("the end of run %d is requested; the card is ready when its processes are gone", run)
-		}
-	}
-	return a.written(id, res, done)
 }
