@@ -3,8 +3,12 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -22,6 +26,7 @@ func (s *supervisor) runCommand() Record {
 	started := s.Now()
 	// A line that cannot be written (a full disk) is no reason not to run.
 	_, _ = s.lock.output.WriteString(header(s.Task, s.Run, started, os.Getpid(), s.Argv))
+	s.oom = readOOM(s.root)
 	pid, err := s.start()
 	if err != nil {
 		rec := s.newRecord(CauseStartFailed)
@@ -92,7 +97,7 @@ func (s *supervisor) start() (pid int, err error) {
 	out := s.lock.output.Fd()
 	attr := &syscall.ProcAttr{
 		Dir:   s.Workspace,
-		Env:   s.Env,
+		Env:   withDeadline(s.Env, s.until, s.Now()),
 		Files: []uintptr{null.Fd(), out, out},
 		Sys:   workerAttr(),
 	}
@@ -107,9 +112,45 @@ func (s *supervisor) start() (pid int, err error) {
 		s.wait(&pause)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", s.Argv[0], err)
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(s.Workspace, file)
+		}
+		return 0, fmt.Errorf("%s: %w", s.Argv[0], explained(err, file))
 	}
 	return pid, nil
+}
+
+// explained says what exec means where its word misleads: a file that is there
+// is "no such file" if what should run it is not, and a directory is "permission
+// denied".
+func explained(err error, file string) error {
+	st, serr := os.Stat(file)
+	switch {
+	case serr != nil:
+	case err == syscall.EACCES && st.IsDir():
+		return syscall.EISDIR
+	case err == syscall.ENOENT:
+		return fmt.Errorf("the file is there, but its interpreter%s is not: %w", interpreter(file), err)
+	}
+	return err
+}
+
+// interpreter is what the first line of a script names, quoted, "" if none.
+func interpreter(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	buf := make([]byte, maxInterpreter)
+	n, _ := io.ReadFull(f, buf)
+	line, script := strings.CutPrefix(string(buf[:n]), "#!")
+	if !script {
+		return ""
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	name, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+	return " " + strconv.Quote(name)
 }
 
 // attend waits for the end of the whole tree, and brings it about once the
@@ -226,6 +267,9 @@ func (s *supervisor) reap() (status syscall.WaitStatus, done, left bool) {
 func (s *supervisor) recordOf(ws syscall.WaitStatus) Record {
 	rec := s.newRecord(CauseExited)
 	rec.Ended = stamp(s.Now())
+	if !ws.Exited() || ws.ExitStatus() != 0 {
+		rec.OOMKill = s.oom.grewTo(readOOM(s.root))
+	}
 	if ws.Signaled() {
 		rec.Cause, rec.Signal, rec.CoreDumped = CauseSignaled, signalName(ws.Signal()), ws.CoreDump()
 		return rec

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ofOneRun are the variables that tell a worker which run it is. Inherited by
@@ -15,6 +17,25 @@ import (
 // one.
 var ofOneRun = []string{
 	"KANLOG_TASK", "KANLOG_RUN", TokenVariable, "KANLOG_WORKSPACE", "KANLOG_CONTEXT", "KANLOG_FAILPOINT",
+	DeadlineVariable, SecondsLeftVariable,
+}
+
+// When a worker with a limited time will be ended, so that what it starts can
+// keep to a limit a little shorter: the moment (RFC 3339, UTC), and whole seconds
+// from its start.
+const (
+	DeadlineVariable    = "KANLOG_DEADLINE"
+	SecondsLeftVariable = "KANLOG_SECONDS_LEFT"
+)
+
+// withDeadline hands a deadline down; a zero one says that there is none. The
+// seconds are rounded down: who keeps to them is not late.
+func withDeadline(env []string, until, now time.Time) []string {
+	if until.IsZero() {
+		return env
+	}
+	left := max(0, int64(until.Sub(now)/time.Second))
+	return append(slices.Clone(env), DeadlineVariable+"="+stamp(until), SecondsLeftVariable+"="+strconv.FormatInt(left, 10))
 }
 
 // CleanEnv returns env without what belongs to an outer run. Whoever starts a

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,7 @@ import (
 func TestCleanEnv(t *testing.T) {
 	t.Parallel()
 	env := []string{"PATH=/bin", "KANLOG_TASK=t_1", "KANLOG_RUN=1", "KANLOG_TOKEN=b/1", "KANLOG_WORKSPACE=/w",
-		"KANLOG_CONTEXT=/c", "KANLOG_FAILPOINT=x", "KANLOG_HOME=/h", "KANLOG_TASKS=2", "X=KANLOG_RUN=1", "KANLOG_RUN"}
+		"KANLOG_CONTEXT=/c", "KANLOG_FAILPOINT=x", "KANLOG_DEADLINE=d", "KANLOG_SECONDS_LEFT=1", "KANLOG_HOME=/h", "KANLOG_TASKS=2", "X=KANLOG_RUN=1", "KANLOG_RUN"}
 	before := slices.Clone(env)
 	if got, want := CleanEnv(env), []string{"PATH=/bin", "KANLOG_HOME=/h", "KANLOG_TASKS=2", "X=KANLOG_RUN=1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -84,5 +85,65 @@ func TestHeader(t *testing.T) {
 	}
 	if got := stamp(at); got != "2026-11-29T14:00:00.000123Z" {
 		t.Errorf("stamp %s", got)
+	}
+}
+
+func TestWithDeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 29, 15, 0, 0, 123000, time.FixedZone("", 3600))
+	env := []string{"PATH=/bin"}
+	if got := withDeadline(env, time.Time{}, now); !slices.Equal(got, env) {
+		t.Errorf("without a limit: %q", got)
+	}
+	for after, left := range map[time.Duration]string{
+		2 * time.Second: "2", 2*time.Second - time.Microsecond: "1", time.Second - 1: "0", 0: "0", -time.Hour: "0",
+	} {
+		until := now.Add(after)
+		want := []string{"PATH=/bin", "KANLOG_DEADLINE=" + until.UTC().Format("2006-01-02T15:04:05.000000Z"), "KANLOG_SECONDS_LEFT=" + left}
+		if got := withDeadline(env, until, now); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", after, got, want)
+		}
+	}
+}
+
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	code := 3
+	head := header("t_1", 12, time.Now(), 77, []string{"sh"})
+	tail := trailer(Record{Run: 12, Cause: CauseExited, ExitCode: &code, Ended: "2026-11-29T14:00:00.000123Z"})
+	failed := trailer(Record{Run: 12, Cause: CauseStartFailed, Error: strings.Repeat("\x1b", 5000)})
+	longest := header(strings.Repeat("\x1b", 5000), 1<<64-1, time.Now(), 1<<31, []string{strings.Repeat("\x1b", 5000)})
+	if n := max(len(longest), len(failed)+18); n > maxOwnLine {
+		t.Errorf("a line of ours has %d bytes, and %d are looked at", n, maxOwnLine)
+	}
+	long := strings.Repeat("x", 3*maxOwnLine)
+	for _, tt := range []struct{ output, want string }{
+		{"", ""},
+		{head, ""},
+		{head + tail, ""},
+		{head + failed, ""},
+		{head + "boom\n" + tail, "boom\n"},
+		{head + "boom\n", "boom\n"},
+		{head + "boom", "boom"},
+		{head + long + "\n" + tail, long + "\n"},
+		{head + "a\n" + long, "a\n" + long},
+		{long, long},
+		// What looks like ours and is the worker's.
+		{head + head + "boom\n" + tail + tail, head + "boom\n" + tail},
+		{head + tail + "late\n", tail + "late\n"},
+		{head + "> " + tail, "> " + tail},
+		{head + strings.TrimSuffix(tail, "\n"), strings.TrimSuffix(tail, "\n")},
+		{strings.TrimSuffix(head, "\n"), strings.TrimSuffix(head, "\n")},
+		{strings.ReplaceAll(head+"boom\n"+tail, "run 12", "run 1"), strings.ReplaceAll(head+"boom\n"+tail, "run 12", "run 1")},
+		{"kanlog supervise: no\n", "kanlog supervise: no\n"},
+	} {
+		got, err := io.ReadAll(Said(strings.NewReader(tt.output), int64(len(tt.output)), 12))
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%.200q\ngot  %.200q %v\nwant %.200q", tt.output, got, err, tt.want)
+		}
+	}
+	// What was added since its size was taken is not looked at.
+	if got, _ := io.ReadAll(Said(strings.NewReader(head+"one\ntwo\n"), int64(len(head)+4), 12)); string(got) != "one\n" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +16,8 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000
 // header is the first line of a run's output. Without it an empty file could
 // mean that nothing was started, or that nothing was said.
 func header(task string, run uint64, now time.Time, pid int, argv []string) string {
-	return fmt.Sprintf("kanlog: run %d of %s started %s pid %d: %s\n",
-		run, plainText(task, maxHeaderArgs), now.UTC().Format(time.RFC3339), pid, showArgs(argv))
+	return fmt.Sprintf("%s%s started %s pid %d: %s\n",
+		headerBegin(run), plainText(task, maxHeaderArgs), now.UTC().Format(time.RFC3339), pid, showArgs(argv))
 }
 
 // trailer is the last line: how the command ended, and by whom. It is for
@@ -33,7 +35,38 @@ func trailer(r Record) string {
 	if r.Cause == CauseTerminated {
 		how += ", ended by kanlog"
 	}
-	return fmt.Sprintf("kanlog: run %d ended %s: %s\n", r.Run, r.Ended, how)
+	switch r.OOMKill {
+	case OOMInGroup:
+		how += ", meanwhile out of memory in its control group"
+	case OOMOnHost:
+		how += ", meanwhile out of memory on this host"
+	}
+	return fmt.Sprintf("%s%s: %s\n", trailerBegin(r.Run), r.Ended, how)
+}
+
+func headerBegin(run uint64) string  { return fmt.Sprintf("kanlog: run %d of ", run) }
+func trailerBegin(run uint64) string { return fmt.Sprintf("kanlog: run %d ended ", run) }
+
+// Said is the part of a run's output, size bytes long, that its command wrote:
+// without our first and our last line. Only there, since a command may print
+// such a line too.
+func Said(output io.ReaderAt, size int64, run uint64) *io.SectionReader {
+	buf := make([]byte, min(size, maxOwnLine))
+	start, end := int64(0), size
+	n, _ := output.ReadAt(buf, 0)
+	if first, _, whole := bytes.Cut(buf[:n], []byte{'\n'}); whole && bytes.HasPrefix(first, []byte(headerBegin(run))) {
+		start = int64(len(first)) + 1
+	}
+	from := max(start, size-int64(len(buf)))
+	n, _ = output.ReadAt(buf[:size-from], from)
+	last := bytes.TrimSuffix(buf[:n], []byte{'\n'})
+	begin := bytes.LastIndexByte(last, '\n') + 1
+	// It is ours only if it is seen to begin a line.
+	if (begin > 0 || from == start) && from+int64(n) == size && n > len(last) &&
+		bytes.HasPrefix(last[begin:], []byte(trailerBegin(run))) {
+		end = from + int64(begin)
+	}
+	return io.NewSectionReader(output, start, end-start)
 }
 
 // showArgs quotes what could move a terminal or pass for another argument.

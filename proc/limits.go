@@ -18,6 +18,12 @@ const (
 	// maxErrorText bounds an error's text in a record and in a report.
 	maxErrorText = 1024
 
+	// maxOwnLine is more than a header or a trailer can be long.
+	maxOwnLine = 4 << 10
+
+	// maxInterpreter is as much of a script's first line as the kernel reads.
+	maxInterpreter = 256
+
 	// maxLooks is how often a process is looked at again when two readings of
 	// one moment contradict each other (it was just ending).
 	maxLooks = 3

@@ -57,6 +57,8 @@ type superviseSpec struct {
 	HookAt                string // stop there on the FIFO "hook" in BoardDir
 	TermAtHook            bool   // go on from there only once SIGTERM was taken note of
 	BreakRecordUntilBooks int    // the record's directory is missing until then
+	Until                 time.Time
+	Root                  string // of the kernel's files about memory
 }
 
 func superviseFromStdin() int {
@@ -74,6 +76,7 @@ func superviseFromStdin() int {
 		Task: s.Task, Run: s.Run, Token: s.Token, Argv: s.Argv, Env: s.Env,
 		Workspace: s.Workspace, OutputPath: s.OutputPath, RecordPath: s.RecordPath,
 		KillGrace: s.KillGrace, Interruptible: s.Interruptible, Board: board, Report: os.NewFile(ReportFD, "report"),
+		root: s.Root,
 		Hook: func(point string) {
 			if point == s.HookAt {
 				// Opening it meets the test, which opens the other end.
@@ -94,15 +97,15 @@ type fileBoard struct {
 	books int
 }
 
-func (b *fileBoard) Register(id Identity) error {
+func (b *fileBoard) Register(id Identity) (time.Time, error) {
 	switch b.spec.RefuseWith {
 	case "":
 	case "fenced":
-		return fmt.Errorf("run %d: %w", b.spec.Run, ErrFenced)
+		return time.Time{}, fmt.Errorf("run %d: %w", b.spec.Run, ErrFenced)
 	default:
-		return errors.New(b.spec.RefuseWith)
+		return time.Time{}, errors.New(b.spec.RefuseWith)
 	}
-	return writeJSON(filepath.Join(b.spec.BoardDir, "registered"), id)
+	return b.spec.Until, writeJSON(filepath.Join(b.spec.BoardDir, "registered"), id)
 }
 
 func (b *fileBoard) Book(rec Record) error {

@@ -39,6 +39,10 @@ type Record struct {
 	Ended      string `json:"ended"`
 	Error      string `json:"error"`
 	CoreDumped bool   `json:"core_dumped,omitempty"`
+	// OOMKill says where the kernel's out-of-memory killer ended a process while
+	// the command ran, one of the OOM words; "" if it did not, if that is not
+	// known, or if the command ended with 0 all the same.
+	OOMKill string `json:"oom_kill,omitempty"`
 	// Infrastructure: nothing ran because the host refused (no room, no
 	// process, a store that could not be written), not because of the command
 	// or the board.

@@ -20,6 +20,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		{Task: "t_1", Run: 12, Token: "b/12", Cause: CauseExited, ExitCode: &zero, Started: "2026-01-02T03:04:05.000006Z", Ended: "2026-01-02T03:04:06.000000Z"},
 		{Task: "t_1", Run: 12, Token: "b/12", Cause: CauseTerminated, ExitCode: &code},
 		{Task: "t_1", Run: 12, Token: "b/12", Cause: CauseSignaled, Signal: "SIGSEGV", CoreDumped: true},
+		{Task: "t_1", Run: 12, Token: "b/12", Cause: CauseSignaled, Signal: "SIGKILL", OOMKill: OOMInGroup},
 		{Task: "t_1", Run: 12, Token: "b/12", Cause: CauseStartFailed, Error: "not found: \"x\"\n\xff"},
 	} {
 		if err := WriteRecord(path, r); err != nil {

@@ -24,8 +24,9 @@ var ErrGiveUp = errors.New("the end cannot be booked; the exit record speaks")
 type Board interface {
 	// Register appends spawned under the run's fence. nil means that it is
 	// durable (also when the same identity had registered before). Anything
-	// else, ErrFenced or a failure, and the supervisor runs nothing.
-	Register(id Identity) error
+	// else, ErrFenced or a failure, and the supervisor runs nothing. until is
+	// when the run's time will be over, zero if it is not limited.
+	Register(id Identity) (until time.Time, err error)
 	// Book books the end. nil is booked, ErrGiveUp is final; after any other
 	// error it is called again.
 	Book(rec Record) error
@@ -59,6 +60,8 @@ type Supervision struct {
 	// supervise.start, supervise.registered, supervise.ended,
 	// supervise.recorded. nil is none.
 	Hook func(point string)
+	// root is where the kernel's files about memory are looked for; "" is "/".
+	root string
 }
 
 // Supervise is the parent of one worker: it registers, runs the command, ends
@@ -94,6 +97,8 @@ type supervisor struct {
 	term     chan os.Signal
 	lock     *runLock
 	tree     tree
+	until    time.Time // zero: its time is not limited
+	oom      oomCount  // before the command was started
 }
 
 // takeSignals catches and never ignores: what is caught is back at its default
@@ -129,7 +134,7 @@ func (s *supervisor) run() int {
 	s.Hook("supervise.start")
 	id := Self()
 	id.OutputInode, id.OutputPath, id.Token = lock.inode, s.OutputPath, s.Token
-	if err := s.Board.Register(id); err != nil {
+	if s.until, err = s.Board.Register(id); err != nil {
 		return s.refuse(err)
 	}
 	s.report(Registered, "")

@@ -42,6 +42,17 @@ func TestSuperviseHowCommandsEnd(t *testing.T) {
 		{name: "no argument", argv: []string{}, cause: CauseStartFailed, err: "no command"},
 		{name: "not executable", argv: []string{"./plain"}, cause: CauseStartFailed, err: "permission denied",
 			make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "plain"), nil, 0o600) }},
+		{name: "a directory", argv: []string{"./folder"}, cause: CauseStartFailed, err: "./folder: is a directory",
+			make: func(dir string) error { return os.Mkdir(filepath.Join(dir, "folder"), 0o700) }},
+		{name: "interpreter missing", argv: []string{"./lost"}, cause: CauseStartFailed,
+			err: `./lost: the file is there, but its interpreter "/no/such/sh" is not: no such file`,
+			make: func(dir string) error {
+				return os.WriteFile(filepath.Join(dir, "lost"), []byte("#! /no/such/sh -e\nexit 0\n"), 0o700)
+			}},
+		{name: "written on another system", argv: []string{"./lost"}, cause: CauseStartFailed, err: `its interpreter "/bin/sh\\r" is not`,
+			make: func(dir string) error {
+				return os.WriteFile(filepath.Join(dir, "lost"), []byte("#!/bin/sh\r\nexit 0\r\n"), 0o700)
+			}},
 		{name: "no interpreter", argv: []string{"./noise"}, cause: CauseStartFailed, err: "exec format error",
 			make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "noise"), []byte("noise"), 0o700) }},
 		{name: "relative to the workspace", argv: []string{"./here"}, cause: CauseExited, code: code(9),
@@ -204,6 +215,33 @@ func withBlocked(t *testing.T, f func(), sigs ...syscall.Signal) {
 	}
 	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }()
 	f()
+}
+
+// A deadline is handed down as it was registered; a run without one has none,
+// whatever stands around its supervisor.
+func TestSuperviseDeadline(t *testing.T) {
+	t.Parallel()
+	const say = `echo "until ${KANLOG_DEADLINE-none} left ${KANLOG_SECONDS_LEFT-none}"`
+	r := newRun(t, say)
+	r.spec.Env = CleanEnv(append(r.spec.Env, "KANLOG_DEADLINE=2001-01-01T00:00:00Z", "KANLOG_SECONDS_LEFT=3"))
+	r.mustRegister()
+	r.ended()
+	if !strings.Contains(r.output(), "\nuntil none left none\n") {
+		t.Errorf("output %q", r.output())
+	}
+	until := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	r = newRun(t, say)
+	r.spec.Until = until
+	r.mustRegister()
+	r.ended()
+	// The hour began before the supervisor was started.
+	m := regexp.MustCompile(`\nuntil (\S+) left (\d+)\n`).FindStringSubmatch(r.output())
+	if m == nil || m[1] != stamp(until) {
+		t.Fatalf("output %q, want until %s", r.output(), stamp(until))
+	}
+	if left, _ := strconv.Atoi(m[2]); left >= 3600 || left < 3600-int(patience.Seconds()) {
+		t.Errorf("left %s", m[2])
+	}
 }
 
 func TestSuperviseRefused(t *testing.T) {

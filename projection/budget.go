@@ -97,44 +97,50 @@ func (l Limits) violationLimit(t *Task) (int64, string) {
 	return l.ViolationLimit, "settings"
 }
 
+// Budget is one way in which a card's runs may use up the patience with it.
+type Budget struct {
+	Name   string `json:"budget"` // failures, violations, rate_limit, interruptions, stale, uncounted
+	Used   int64  `json:"used"`
+	Limit  int64  `json:"limit"`
+	Source string `json:"limit_source"` // task, settings or built-in
+	// Sticky: once it is used up only an operator frees the card.
+	Sticky bool `json:"sticky"`
+
+	spent string // in words, when it is used up
+}
+
+// Budgets weighs a card's counts against every limit there is, in the order in
+// which they are judged.
+func (l Limits) Budgets(t *Task, c Counts) []Budget {
+	const builtIn = "built-in"
+	violations, bySetting := l.violationLimit(t)
+	failures, byLimit := l.failureLimit(t)
+	times := func(n int64, what string) string { return fmt.Sprintf("%d times in a row %s", n, what) }
+	return []Budget{
+		{"violations", c.Violations, violations, bySetting, true, times(c.Violations, "the worker ended with 0 and gave no answer")},
+		{"failures", c.Failures, failures, byLimit, false, fmt.Sprintf("%d of %d attempts failed", c.Failures, failures)},
+		{"rate_limit", c.Limited, MaxRateLimited, builtIn, true, "quota: " + times(c.Limited, "it was put off")},
+		{"interruptions", c.Interrupted, MaxInterruptions, builtIn, true,
+			times(c.Interrupted, "the run was cut off (dispatcher gone, reboot, service stop)")},
+		{"stale", c.Stale, MaxStale, builtIn, true, times(c.Stale, "its heartbeats stopped")},
+		// Not less than what somebody allowed on purpose.
+		{"uncounted", c.Uncounted, max(MaxUncounted, violations), builtIn, true,
+			fmt.Sprintf("%d attempts ended in ways that no other limit counts", c.Uncounted)},
+	}
+}
+
 // gaveUp returns the end of the road for a card whose newest run brought its
 // counts to c, or nil if it may go on.
 func (l Limits) gaveUp(t *Task, c Counts, lastError string) *eventlog.GaveUp {
-	if limit, source := l.violationLimit(t); c.Violations >= limit {
-		return &eventlog.GaveUp{
-			Budget: "violations", Failures: c.Violations, Limit: limit, LimitSource: source, Sticky: true,
-			Reason: fmt.Sprintf("%d times in a row the worker ended with 0 and gave no answer", c.Violations),
-		}
-	}
-	if limit, source := l.failureLimit(t); c.Failures >= limit {
-		return &eventlog.GaveUp{
-			Budget: "failures", Failures: c.Failures, Limit: limit, LimitSource: source,
-			Reason: cut(fmt.Sprintf("%d of %d attempts failed; the last: %s", c.Failures, limit, lastError), MaxReason),
-		}
-	}
-	if c.Limited >= MaxRateLimited {
-		return &eventlog.GaveUp{
-			Budget: "rate_limit", Failures: c.Limited, Limit: MaxRateLimited, LimitSource: "built-in", Sticky: true,
-			Reason: fmt.Sprintf("quota: %d times in a row it was put off", c.Limited),
-		}
-	}
-	if c.Interrupted >= MaxInterruptions {
-		return &eventlog.GaveUp{
-			Budget: "interruptions", Failures: c.Interrupted, Limit: MaxInterruptions, LimitSource: "built-in", Sticky: true,
-			Reason: fmt.Sprintf("%d times in a row the run was cut off (dispatcher gone, reboot, service stop)", c.Interrupted),
-		}
-	}
-	if c.Stale >= MaxStale {
-		return &eventlog.GaveUp{
-			Budget: "stale", Failures: c.Stale, Limit: MaxStale, LimitSource: "built-in", Sticky: true,
-			Reason: fmt.Sprintf("%d times in a row its heartbeats stopped", c.Stale),
-		}
-	}
-	violations, _ := l.violationLimit(t)
-	if limit := max(MaxUncounted, violations); c.Uncounted >= limit {
-		return &eventlog.GaveUp{
-			Budget: "uncounted", Failures: c.Uncounted, Limit: limit, LimitSource: "built-in", Sticky: true,
-			Reason: cut(fmt.Sprintf("%d attempts that count toward no limit; the last: %s", c.Uncounted, lastError), MaxReason),
+	for _, b := range l.Budgets(t, c) {
+		if b.Used >= b.Limit {
+			reason := b.spent
+			if b.Name == "failures" || b.Name == "uncounted" { // the others say what the last was
+				reason += "; the last: " + lastError
+			}
+			return &eventlog.GaveUp{
+				Budget: b.Name, Failures: b.Used, Limit: b.Limit, LimitSource: b.Source, Sticky: b.Sticky, Reason: cut(reason, MaxReason),
+			}
 		}
 	}
 	return nil

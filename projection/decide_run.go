@@ -11,6 +11,7 @@ import (
 type Caps struct {
 	Board   int
 	Profile int // for the assignee of the card in question
+	Breaker Breaker
 }
 
 // ClaimFor is what a claimer knows.
@@ -75,7 +76,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 			if t.heldAt(now) {
 				return Decision{}, refuse(ErrState, t.ID, "held until %s (%s)", t.HoldUntil, t.HoldReason)
 			}
-			if err := c.Caps.check(v, t); err != nil {
+			if err := c.Caps.check(v, t, now); err != nil {
 				return Decision{}, err
 			}
 			d.Deadline = now.Add(c.LaunchGrace)
@@ -84,7 +85,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 	}
 }
 
-func (c Caps) check(v View, t *Task) error {
+func (c Caps) check(v View, t *Task, now eventlog.Time) error {
 	active, err := v.Active()
 	if err != nil {
 		return err
@@ -100,6 +101,13 @@ func (c Caps) check(v View, t *Task) error {
 	}
 	if c.Profile > 0 && mine >= c.Profile {
 		return refuse(ErrState, t.ID, "the cap of %s is reached (%d of %d)", t.Assignee, mine, c.Profile)
+	}
+	alike, err := v.Alike(t.Assignee)
+	if err != nil {
+		return err
+	}
+	if room, why := c.Breaker.Room(t.Assignee, alike, mine, now); room == 0 {
+		return refuse(ErrState, t.ID, "%s", why)
 	}
 	return nil
 }

@@ -302,6 +302,7 @@ func (f *folder) end(t *Task, r *Run, outcome, to string) {
 	}
 	r.Outcome, r.EndedAt = outcome, f.c.At
 	t.CurrentRun, t.Status = 0, to
+	f.alike(r)
 }
 
 // gone drops the worker's evidence: from here on the card may run again.

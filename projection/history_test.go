@@ -23,6 +23,7 @@ func everyTable(t testing.TB) *board {
 	b.create("manual")
 	b.create("done")
 	b.must(AddComment(b.id("parent"), "ann", "note", Writer{}))
+	b.must(Complete(b.id("retained"), Answer{Metadata: []byte(`{"n":1}`)}, b.worker("retained", b.start("retained"))))
 	b.attempt("gave up", 1)
 	b.attempt("gave up", 1)
 	old := b.attempt("held", ExitTryLater)
@@ -31,7 +32,6 @@ func everyTable(t testing.TB) *board {
 	}
 	b.start("running")
 	b.must(Beat(b.id("running"), "half", b.limits, b.worker("running", b.task("running").LastRun)))
-	b.must(Complete(b.id("retained"), Answer{Metadata: []byte(`{"n":1}`)}, b.worker("retained", b.start("retained"))))
 	b.manual("manual", "ann", time.Hour)
 	b.must(Complete(b.id("done"), Answer{Result: "ok"}, Writer{}))
 	return b
@@ -41,7 +41,7 @@ func TestHistoryFillsEveryTable(t *testing.T) {
 	b := everyTable(t)
 	for _, table := range []string{
 		tabTasks, tabBodies, tabRuns, tabTaskRuns, tabTaskLog, tabComments, tabParents, tabChildren,
-		tabKeys, tabActive, tabReady, tabHeld, tabScheduled, tabParked, tabFenced,
+		tabKeys, tabActive, tabReady, tabHeld, tabScheduled, tabParked, tabFenced, tabAlike,
 	} {
 		if len(dump(b.s.Mem, table)) == 0 {
 			t.Errorf("table %s is empty", table)

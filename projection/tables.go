@@ -9,7 +9,7 @@ import (
 
 // TablesFormat is raised whenever a row or an index changes; older tables are
 // rebuilt from the log.
-const TablesFormat = 1
+const TablesFormat = 2
 
 // The tables. Keys of several parts end fixed-width or are cut by a zero byte,
 // which no id or name may hold.
@@ -29,6 +29,7 @@ const (
 	tabScheduled = "scheduled"    // not_before id -> id
 	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up under the settings' limit
 	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
+	tabAlike     = "alike"        // assignee 0 -> Alike
 )
 
 // Reader is a set of ordered tables. The slices it hands out are valid until

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -19,12 +20,31 @@ const readWaiting = maxWaiting + 1
 // lives on takes a slot like an open one.
 type slots struct {
 	p       Policy
+	now     eventlog.Time
 	total   int
 	profile map[string]int
+	alike   map[string]*projection.Alike
+}
+
+// readSlots is countSlots with what the breaker goes by.
+func readSlots(v projection.View, active []*projection.Run, p Policy, now eventlog.Time) (*slots, error) {
+	s := countSlots(active, p)
+	s.now = now
+	if p.Breaker.Runs == 0 {
+		return s, nil
+	}
+	for name := range p.Profiles {
+		a, err := v.Alike(name)
+		if err != nil {
+			return nil, err
+		}
+		s.alike[name] = a
+	}
+	return s, nil
 }
 
 func countSlots(active []*projection.Run, p Policy) *slots {
-	s := &slots{p: p, profile: map[string]int{}}
+	s := &slots{p: p, profile: map[string]int{}, alike: map[string]*projection.Alike{}}
 	for _, r := range active {
 		s.take(r.Assignee)
 	}
@@ -45,14 +65,39 @@ func (s *slots) full(assignee string) string {
 	if most := s.p.Profiles[assignee].MaxInProgress; most > 0 && s.profile[assignee] >= most {
 		return fmt.Sprintf("the cap of %s is reached: %d of %d running", assignee, s.profile[assignee], most)
 	}
+	if room, why := s.p.Breaker.Room(assignee, s.alike[assignee], s.profile[assignee], s.now); room == 0 {
+		return why
+	}
 	return ""
+}
+
+// paused are the profiles that the breaker holds back, in order.
+func (s *slots) paused() []Paused {
+	list := []Paused{}
+	for name := range s.p.Profiles {
+		if a := s.alike[name]; a != nil && a.Runs >= s.p.Breaker.Runs {
+			if _, why := s.p.Breaker.Room(name, a, s.profile[name], s.now); why != "" {
+				list = append(list, Paused{name, why})
+			}
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Assignee < list[j].Assignee })
+	return list
 }
 
 // Full returns the reasons why nothing more can be started for an assignee
 // beside what is active, "" if something can: what admission goes by, for who
 // asks why a card waits.
-func Full(active []*projection.Run, p Policy) func(assignee string) string {
-	return countSlots(active, p).full
+func Full(v projection.View, p Policy, now eventlog.Time) (func(assignee string) string, error) {
+	active, err := v.Active()
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSlots(v, active, p, now)
+	if err != nil {
+		return nil, err
+	}
+	return s.full, nil
 }
 
 // free is the most cards that could start now.
@@ -61,8 +106,19 @@ func (s *slots) free() int { return max(0, s.p.MaxInProgress-s.total) }
 // admit picks from the startable cards those that may start now, by priority
 // and then age, and says why the others wait. most bounds the picks, -1 for no
 // bound. It is pure.
+//
+// While the runs of a profile end alike, its cards that have not failed come
+// first: the attempts that find out whether the trouble is over should not be
+// the last ones of the same few cards.
 func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Task, waiting []Waiting) {
+	burnt := func(t *projection.Task) bool {
+		a := s.alike[t.Assignee]
+		return a != nil && t.LastError != ""
+	}
 	sort.SliceStable(cards, func(i, j int) bool {
+		if x, y := burnt(cards[i]), burnt(cards[j]); x != y {
+			return y
+		}
 		if cards[i].Priority != cards[j].Priority {
 			return cards[i].Priority > cards[j].Priority
 		}

@@ -1,9 +1,11 @@
 package tick
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kanlog/projection"
 )
@@ -69,12 +71,106 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// While a profile fails alike, the cards that have lost nothing yet are the ones
+// to try it with.
+func TestAdmitTriesAnotherCardThanThoseThatFailed(t *testing.T) {
+	policy := testPolicy()
+	policy.Profiles = map[string]Profile{"coder": {}}
+	policy.Breaker = projection.Breaker{Runs: 3, Pause: time.Minute, Most: time.Hour}
+	cards := func() []*projection.Task {
+		return []*projection.Task{
+			{ID: "failed", Assignee: "coder", Priority: 5, CreatedSeq: 1, LastError: "exited with 9"},
+			{ID: "fresh", Assignee: "coder", CreatedSeq: 2},
+		}
+	}
+	alike := &projection.Alike{How: "exited with 9", Runs: 2, Cards: []string{"failed", "other"}}
+	s := countSlots(nil, policy)
+	s.alike["coder"], s.now = alike, alike.Last
+	picks, waiting := admit(cards(), s, -1)
+	if len(picks) != 1 || picks[0].ID != "fresh" || len(waiting) != 1 || !strings.Contains(waiting[0].Reason, "at most 1 run at once") {
+		t.Errorf("picks %v, waiting %v; want the card that has not failed alone", picks, waiting)
+	}
+	picks, _ = admit(cards(), countSlots(nil, policy), -1)
+	if len(picks) != 2 || picks[0].ID != "failed" {
+		t.Errorf("picks %v; without such a streak the priority decides", picks)
+	}
+}
+
 func TestFreeSlots(t *testing.T) {
 	policy := testPolicy()
 	for n, want := range map[int]int{0: 10, 9: 1, 10: 0, 12: 0} {
 		if got := countSlots(activeRuns(n), policy).free(); got != want {
 			t.Errorf("%d active: %d free, want %d", n, got, want)
 		}
+	}
+}
+
+// A worker that lives on after its answer is ended by the terminal grace or
+// later; until then it uses up the machine like any other, so it takes a slot of
+// the board and of its profile, and gives both back when it is gone.
+func TestARetainedWorkerTakesASlotOfBoardAndProfile(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		board, profile int
+		says           string
+	}{
+		{"board", 1, 0, "the board's cap is reached: 1 of 1"},
+		{"profile", 10, 1, "the cap of coder is reached: 1 of 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.d.Policy.MaxInProgress = c.board
+			b.d.Policy.Profiles["coder"] = Profile{MaxInProgress: c.profile}
+			b.d.Policy.Profiles["other"] = Profile{}
+			run := b.running("first")
+			b.complete("first", run)
+			b.create("second")
+			active, err := projection.NewView(b.store.Mem).Active()
+			if err != nil || len(active) != 1 || active[0].Open() {
+				t.Fatalf("active: %v, %v; want the closed run alone", active, err)
+			}
+			full, err := Full(projection.NewView(b.store.Mem), b.d.Policy, b.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := full("coder"); !strings.Contains(got, c.says) {
+				t.Errorf("who asks why is told %q, want %q", got, c.says)
+			}
+			equal(t, "another profile may go on", full("other") == "", c.name == "profile")
+
+			// Inside the grace, being ended, its children left: it holds the slot.
+			for _, step := range []struct {
+				wait time.Duration
+				e    Evidence
+				want string
+			}{
+				{0, Evidence{Answer: Alive}, ""},
+				{2 * time.Minute, Evidence{Answer: Alive}, "termination_requested first, term_supervisor first"},
+				{10 * time.Second, Evidence{Answer: Alive}, "kill_supervisor first"},
+				{0, Evidence{Answer: Orphaned}, "kill_members first"},
+				{0, Evidence{Answer: Held, Why: "unreadable"}, "reclaim_deferred first"},
+			} {
+				b.now = b.now.Add(step.wait)
+				b.evidence[run] = step.e
+				rep := b.ticks()
+				equal(t, "the story beside "+step.e.String(), b.story(), step.want)
+				if len(rep.Waiting) != 1 || rep.Waiting[0].Task != b.cards["second"] || !strings.Contains(rep.Waiting[0].Reason, c.says) {
+					t.Errorf("beside %s waits %v, want %s", step.e, rep.Waiting, c.says)
+				}
+			}
+			// What a racing dispatcher decided on an older picture is checked in
+			// the transaction of the claim.
+			_, err = b.Update("dispatcher:host/2", b.now, projection.Claim(projection.ClaimFor{
+				Task: b.cards["second"], Origin: projection.OriginDispatch, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Minute,
+				Caps: projection.Caps{Board: c.board, Profile: c.profile},
+			}, projection.Writer{}))
+			if !errors.Is(err, projection.ErrState) {
+				t.Errorf("a claim beside it: %v", err)
+			}
+			b.evidence[run] = Evidence{Answer: Dead}
+			b.ticks()
+			equal(t, "the story once it is gone", b.story(), "terminal_worker_reaped first, claimed second, start second")
+		})
 	}
 }
 

@@ -20,6 +20,8 @@ type Policy struct {
 	// ReclaimDefer is by how much the lease of a worker that was asked to end
 	// and can neither be signalled nor ruled out is moved.
 	ReclaimDefer time.Duration
+	// Breaker pauses a profile whose runs end alike.
+	Breaker projection.Breaker
 	// MaxInProgress caps active runs of the board; 0 is never right.
 	MaxInProgress int
 	// Profiles are the workers that can be started here, by assignee.

@@ -25,6 +25,8 @@ type Report struct {
 	Spawned               []Spawned     `json:"spawned"`
 	SpawnFailed           []SpawnFailed `json:"spawn_failed"`
 	Waiting               []Waiting     `json:"waiting"`
+	// Paused are the profiles whose runs end alike, see the setting breaker.
+	Paused []Paused `json:"paused"`
 	// WaitingMore: more cards wait than are named.
 	WaitingMore bool `json:"waiting_more"`
 	// Errors are what went wrong with single runs; the others went on.
@@ -53,6 +55,12 @@ type Waiting struct {
 	Reason string `json:"reason"`
 }
 
+// Paused is a profile that is held back, and why.
+type Paused struct {
+	Assignee string `json:"assignee"`
+	Reason   string `json:"reason"`
+}
+
 // Failure is what went wrong with one run.
 type Failure struct {
 	Task  string `json:"task"`
@@ -66,7 +74,7 @@ func newReport(dry bool) *Report {
 		DryRun: dry, Promoted: none(), Reclaimed: none(), Extended: none(), Deferred: none(), Crashed: none(),
 		RateLimited: none(), ProtocolViolations: none(), TimedOut: none(), Stale: none(),
 		ReapedTerminalWorkers: none(), AutoBlocked: none(), Completed: none(), EndRequested: none(), Exited: none(),
-		Spawned: []Spawned{}, SpawnFailed: []SpawnFailed{}, Waiting: []Waiting{}, Errors: []Failure{},
+		Spawned: []Spawned{}, SpawnFailed: []SpawnFailed{}, Waiting: []Waiting{}, Paused: []Paused{}, Errors: []Failure{},
 	}
 }
 

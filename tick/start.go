@@ -36,7 +36,7 @@ func (t *tick) start(ctx context.Context) error {
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: card.Assignee,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
 			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime,
-			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress},
+			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress, Breaker: t.Policy.Breaker},
 		}, projection.Writer{}))
 		switch {
 		case errors.Is(err, projection.ErrState):
@@ -76,7 +76,11 @@ func (t *tick) pick() ([]*projection.Task, error) {
 		if err != nil {
 			return err
 		}
-		s := countSlots(active, t.Policy)
+		s, err := readSlots(v, active, t.Policy, t.now)
+		if err != nil {
+			return err
+		}
+		t.rep.Paused = s.paused()
 		profiles := map[string]bool{}
 		for name := range t.Policy.Profiles {
 			profiles[name] = true

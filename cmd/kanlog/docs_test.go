@@ -108,7 +108,7 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 		"claim_ttl": d.policy.Limits.ClaimTTL, "launch_grace": d.policy.LaunchGrace, "kill_grace": d.policy.KillGrace,
 		"terminal_grace": d.policy.TerminalGrace, "heartbeat_stale": d.policy.Limits.HeartbeatStale,
 		"retry_backoff": d.policy.Limits.RetryBackoff, "rate_limit_cooldown": d.policy.Limits.RateLimitCooldown,
-		"lock_timeout": d.lockTimeout,
+		"lock_timeout": d.lockTimeout, "reclaim_defer": d.policy.ReclaimDefer, "breaker_pause": d.policy.Breaker.Pause,
 	}
 	counts := map[string]int64{"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit}
 	accepts := func(key, value string) bool {
@@ -274,7 +274,7 @@ func TestEveryVerbIsInTheReadme(t *testing.T) {
 
 // TestDocumentsNameFilesThatExist: a reader who follows a path finds it.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
-	docs := []string{"README.md", "CHANGELOG.md", "docs/states.md", "docs/settings.md", "docs/format.md", "docs/differences.md"}
+	docs := []string{"README.md", "CHANGELOG.md", "docs/states.md", "docs/settings.md", "docs/format.md", "docs/differences.md", "docs/seeds.md"}
 	path := regexp.MustCompile(`^[a-z]+/[a-z_/]+(\.[a-z]+)?$`)
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	for _, doc := range docs {
@@ -298,10 +298,15 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 // TestDocumentedBuiltInBounds: the two numbers that settings cannot change.
 func TestDocumentedBuiltInBounds(t *testing.T) {
 	text := strings.Join(strings.Fields(readDoc(t, "docs/settings.md")), " ")
-	want := "Two bounds are built in: " + strconv.Itoa(projection.MaxRateLimited) + " times exit 75 or `defer` in a row, and " +
-		strconv.Itoa(projection.MaxInterruptions) + " interruptions in a row"
-	if !strings.Contains(text, want) {
-		t.Errorf("docs/settings.md does not say %q", want)
+	for _, want := range []string{
+		"after " + strconv.Itoa(projection.MaxRateLimited) + " times exit 75 or `defer`",
+		"after " + strconv.Itoa(projection.MaxInterruptions) + " interruptions in a row",
+		"after " + strconv.Itoa(projection.MaxStale) + " runs in a row whose heartbeats stopped",
+		"after " + strconv.Itoa(projection.MaxUncounted) + " runs of any of these kinds",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("docs/settings.md does not say %q", want)
+		}
 	}
 	for _, word := range secretWords {
 		if !strings.Contains(text, "`"+word+"`") {

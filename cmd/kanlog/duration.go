@@ -25,6 +25,10 @@ func parseDuration(s string) (time.Duration, error) {
 		if err != nil {
 			return bad()
 		}
+		// Compared in days: the product may run over and come out short.
+		if n > int64(projection.MaxDuration/(24*time.Hour)) {
+			return 0, usage("%q is too long: at most %s", s, projection.MaxDuration)
+		}
 		d = time.Duration(n) * 24 * time.Hour
 	} else if d, err = time.ParseDuration(s); err != nil {
 		return bad()

@@ -113,6 +113,7 @@ type runJSON struct {
 	Outcome           any           `json:"outcome"`
 	StartedAt         eventlog.Time `json:"started_at"`
 	EndedAt           eventlog.Time `json:"ended_at"`
+	DurationSeconds   any           `json:"duration_seconds"`
 	WorkerPID         any           `json:"worker_pid"`
 	WorkerFingerprint any           `json:"worker_fingerprint"`
 	ClaimExpires      eventlog.Time `json:"claim_expires"`
@@ -142,11 +143,25 @@ func (a *app) newRunJSON(r *projection.Run) *runJSON {
 	}
 	if r.Open() {
 		j.ClaimExpires = r.ClaimExpires
+	} else {
+		j.DurationSeconds = r.EndedAt.Since(r.StartedAt).Seconds()
 	}
 	if r.SpawnedAt != 0 {
 		j.Log = a.files().output(r.Task, r.ID)
 	}
 	return j
+}
+
+// shownRunJSON is a run with the end of what its command said, as show has it.
+type shownRunJSON struct {
+	*runJSON
+	// OutputTail is nil if there is no output file, or the run is too old to look.
+	OutputTail *string `json:"output_tail"`
+}
+
+// plainlyCompleted tells whether nobody will ask what became of a run.
+func (r *runJSON) plainlyCompleted() bool {
+	return r.Outcome == projection.OutCompleted && r.Signal == nil && (r.ExitCode == nil || *r.ExitCode == 0)
 }
 
 type eventJSON struct {

@@ -30,6 +30,8 @@ type fileSettings struct {
 	FailureLimit      *int64                 `toml:"failure_limit"`
 	ViolationLimit    *int64                 `toml:"violation_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
+	Breaker           *int64                 `toml:"breaker"`
+	BreakerPause      *durationText          `toml:"breaker_pause"`
 	Interval          *durationText          `toml:"interval"`
 	ClaimTTL          *durationText          `toml:"claim_ttl"`
 	LaunchGrace       *durationText          `toml:"launch_grace"`
@@ -68,6 +70,7 @@ func defaults() settings {
 			KillGrace:     5 * time.Second,
 			TerminalGrace: 2 * time.Minute,
 			ReclaimDefer:  2 * time.Minute,
+			Breaker:       projection.Breaker{Pause: time.Minute, Most: projection.DefaultLimits().MaxBackoff},
 			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
@@ -176,7 +179,7 @@ func knownKeys(at toml.Key) []string {
 		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "pass_env", "env"}
 	}
 	return []string{
-		"allow_network_store", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
+		"allow_network_store", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
 		"lock_timeout", "max_in_progress", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
@@ -323,6 +326,14 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 			p.MaxInProgress = int(n)
 			return err
 		}},
+		{"breaker", f.Breaker != nil, func() error {
+			if *f.Breaker == 0 {
+				p.Breaker.Runs = 0 // off, also where the home's file has it on
+				return nil
+			}
+			return setCount(*f.Breaker, &p.Breaker.Runs)
+		}},
+		dur("breaker_pause", f.BreakerPause, &p.Breaker.Pause, time.Second),
 		dur("interval", f.Interval, &ignored, time.Second),
 		dur("claim_ttl", f.ClaimTTL, &l.ClaimTTL, time.Second),
 		dur("launch_grace", f.LaunchGrace, &p.LaunchGrace, 100*time.Millisecond),

@@ -82,16 +82,29 @@ func (b *supervisedBoard) update(d projection.Decider) error {
 	return err
 }
 
-// Register appends spawned under the run's fence.
-func (b *supervisedBoard) Register(id proc.Identity) error {
-	err := b.update(projection.Register(projection.Registration{
+// Register appends spawned under the run's fence. The deadline is read in the
+// same transaction, whose time is the one that the run is judged by.
+func (b *supervisedBoard) Register(id proc.Identity) (time.Time, error) {
+	register := projection.Register(projection.Registration{
 		Task: b.spec.Task, Run: b.spec.Run, Worker: processOf(id),
 		OutputInode: id.OutputInode, Token: id.Token, Workspace: b.spec.Workspace,
-	}))
+	})
+	var until time.Time
+	err := b.update(func(v projection.View, now eventlog.Time) (projection.Decision, error) {
+		d, err := register(v, now)
+		if err != nil {
+			return d, err
+		}
+		r, err := v.Run(b.spec.Run)
+		if err == nil && r != nil {
+			until = r.Until(now)
+		}
+		return d, err
+	})
 	if errors.Is(err, projection.ErrFenced) {
-		return fmt.Errorf("%w: %w", proc.ErrFenced, err)
+		return until, fmt.Errorf("%w: %w", proc.ErrFenced, err)
 	}
-	return err
+	return until, err
 }
 
 // Book books the end of the run. What another try cannot mend is given up: the

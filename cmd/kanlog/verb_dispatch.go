@@ -138,6 +138,9 @@ func (a *app) printReport(rep *tick.Report) error {
 	for _, s := range rep.SpawnFailed {
 		fmt.Fprintf(&b, "not started: %s run %d: %s\n", s.Task, s.Run, clean(s.Error, false))
 	}
+	for _, p := range rep.Paused {
+		fmt.Fprintf(&b, "held back: %s\n", clean(p.Reason, false))
+	}
 	for _, w := range rep.Waiting {
 		fmt.Fprintf(&b, "waits: %s: %s\n", w.Task, clean(w.Reason, false))
 	}

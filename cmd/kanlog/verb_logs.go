@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,13 +73,13 @@ func (a *app) logs(prefix string, tail int64, follow bool) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(a.files().output(id, run))
-	if errors.Is(err, fs.ErrNotExist) {
-		a.warn("run %d has no output: its command never started", run)
-		return nil
-	}
+	f, _, err := openOutput(a.files().output(id, run))
 	if err != nil {
 		return err
+	}
+	if f == nil {
+		a.warn("run %d has no output: its command never started", run)
+		return nil
 	}
 	defer f.Close()
 	if tail >= 0 {
@@ -101,6 +102,27 @@ func (a *app) logs(prefix string, tail int64, follow bool) error {
 		}
 		time.Sleep(followEvery)
 	}
+}
+
+// openOutput opens a run's output; nil and no error if there is none. Something
+// else in its place, which could keep a reader waiting for ever, is an error.
+func openOutput(path string) (f *os.File, size int64, err error) {
+	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, st.Size(), nil
 }
 
 // runOver tells whether nothing will be added to a run's output any more.
@@ -139,7 +161,10 @@ func (a *app) logsEnd(id string, run uint64) error {
 }
 
 // seekTail moves to the start of the first whole line among the last n bytes.
-func seekTail(f *os.File, n int64) error {
+func seekTail(f interface {
+	io.ReaderAt
+	io.Seeker
+}, n int64) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err

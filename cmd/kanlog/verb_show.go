@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"kanlog/eventlog"
+	"kanlog/proc"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -23,13 +25,14 @@ func showCmd(a *app) *cobra.Command {
 }
 
 type showJSON struct {
-	Task     *taskJSON      `json:"task"`
-	Runs     []*runJSON     `json:"runs"`
-	Events   []*eventJSON   `json:"events"`
-	Comments []*commentJSON `json:"comments"`
-	Parents  []string       `json:"parents"`
-	Children []string       `json:"children"`
-	Why      any            `json:"why"`
+	Task     *taskJSON           `json:"task"`
+	Runs     []shownRunJSON      `json:"runs"`
+	Events   []*eventJSON        `json:"events"`
+	Comments []*commentJSON      `json:"comments"`
+	Parents  []string            `json:"parents"`
+	Children []string            `json:"children"`
+	Why      any                 `json:"why"`
+	Budgets  []projection.Budget `json:"budgets"`
 }
 
 func (a *app) show(prefix string) error {
@@ -52,13 +55,18 @@ func (a *app) show(prefix string) error {
 			return err
 		}
 		s.Parents, s.Children = s.Task.Parents, s.Task.Children
+		counts, err := v.CountsOf(t)
+		if err != nil {
+			return err
+		}
+		s.Budgets = set.policy.Limits.Budgets(t, counts)
 		runs, err := v.Runs(id)
 		if err != nil {
 			return err
 		}
-		s.Runs = []*runJSON{}
+		s.Runs = []shownRunJSON{}
 		for _, r := range runs {
-			s.Runs = append(s.Runs, a.newRunJSON(r))
+			s.Runs = append(s.Runs, shownRunJSON{runJSON: a.newRunJSON(r)})
 		}
 		comments, err := v.Comments(id)
 		if err != nil {
@@ -93,10 +101,59 @@ func (a *app) show(prefix string) error {
 	if err != nil {
 		return err
 	}
+	for i := max(0, len(s.Runs)-tailRuns); i < len(s.Runs); i++ {
+		r := &s.Runs[i]
+		if r.OutputTail, err = a.outputTail(r.Task, r.ID); err != nil {
+			a.warn("the output of run %d cannot be read: %v", r.ID, err)
+		}
+	}
 	if a.asJSON {
 		return a.json(s)
 	}
 	return a.showText(&s, why, lines)
+}
+
+// Bounds on the output that show repeats. A card may have thousands of runs: only
+// the newest are looked at.
+const (
+	tailRuns  = 10
+	tailBytes = 2 << 10
+	tailLines = 10
+)
+
+// outputTail is the end of what a run's command said, nil if there is no file.
+func (a *app) outputTail(task string, run uint64) (*string, error) {
+	f, size, err := openOutput(a.files().output(task, run))
+	if f == nil || err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	said := proc.Said(f, size, run)
+	if err := seekTail(said, tailBytes); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(said)
+	if err != nil {
+		return nil, err
+	}
+	// What was cut inside a character or is no text at all becomes U+FFFD, which
+	// is longer than what it replaces.
+	s := strings.ToValidUTF8(string(b), "\ufffd")
+	for len(s) > tailBytes {
+		_, w := utf8.DecodeRuneInString(s)
+		s = s[w:]
+	}
+	return &s, nil
+}
+
+// lastOutput is the newest run that has said something.
+func (s *showJSON) lastOutput() *shownRunJSON {
+	for i := len(s.Runs) - 1; i >= 0; i-- {
+		if r := &s.Runs[i]; r.OutputTail != nil && strings.TrimSpace(*r.OutputTail) != "" {
+			return r
+		}
+	}
+	return nil
 }
 
 func (a *app) showText(s *showJSON, why string, events []string) error {
@@ -117,8 +174,11 @@ func (a *app) showText(s *showJSON, why string, events []string) error {
 	line("parents", strings.Join(t.Parents, " "))
 	line("children", strings.Join(t.Children, " "))
 	line("created", a.age(t.CreatedAt)+" by "+t.CreatedBy)
-	if t.ConsecutiveFailures > 0 {
-		line("failures", t.ConsecutiveFailures)
+	for _, budget := range s.Budgets {
+		// The last one holds what the others do, and matters when it is near.
+		if budget.Used > 0 && (budget.Name != "uncounted" || 2*budget.Used >= budget.Limit) {
+			line("used up", fmt.Sprintf("%s: %d of %d", strings.ReplaceAll(budget.Name, "_", " "), budget.Used, budget.Limit))
+		}
 	}
 	line("last error", t.LastError)
 	line("workspace", t.WorkspacePath)
@@ -133,7 +193,18 @@ func (a *app) showText(s *showJSON, why string, events []string) error {
 		if err := a.printf("\nruns\n"); err != nil {
 			return err
 		}
-		if err := a.runTable(s.Runs); err != nil {
+		runs := make([]*runJSON, len(s.Runs))
+		for i, r := range s.Runs {
+			runs[i] = r.runJSON
+		}
+		if err := a.runTable(runs); err != nil {
+			return err
+		}
+	}
+	if r := s.lastOutput(); r != nil && !r.plainlyCompleted() {
+		lines := strings.Split(clean(strings.Trim(*r.OutputTail, "\n"), true), "\n")
+		lines = lines[max(0, len(lines)-tailLines):]
+		if err := a.printf("\nlast output of run %d\n  %s\n", r.ID, strings.Join(lines, "\n  ")); err != nil {
 			return err
 		}
 	}
@@ -311,8 +382,8 @@ func (a *app) whyAll() error {
 }
 
 // waiting is what the reason function needs beside the board's rows.
-func (s *settings) waiting(v projection.View) (projection.Waiting, error) {
-	active, err := v.Active()
+func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Waiting, error) {
+	full, err := tick.Full(v, s.dispatchPolicy(), now)
 	if err != nil {
 		return projection.Waiting{}, err
 	}
@@ -320,12 +391,12 @@ func (s *settings) waiting(v projection.View) (projection.Waiting, error) {
 	for name := range s.policy.Profiles {
 		profiles[name] = true
 	}
-	return projection.Waiting{Profiles: profiles, Full: tick.Full(active, s.dispatchPolicy())}, nil
+	return projection.Waiting{Profiles: profiles, Full: full}, nil
 }
 
 // why asks the one reason function about a card.
 func (s *settings) why(v projection.View, t *projection.Task, now eventlog.Time) (string, error) {
-	w, err := s.waiting(v)
+	w, err := s.waiting(v, now)
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,8 @@ func TestWordsAgreeAcrossPackages(t *testing.T) {
 		{proc.CauseTerminated, projection.CauseTerminated},
 		{proc.CauseStartFailed, projection.CauseStartFailed},
 		{proc.CauseNeverStarted, projection.CauseNeverStarted},
+		{proc.OOMInGroup, projection.OOMInGroup},
+		{proc.OOMOnHost, projection.OOMOnHost},
 		{string(proc.Alive), string(tick.Alive)},
 		{string(proc.Orphaned), string(tick.Orphaned)},
 		{string(proc.Dead), string(tick.Dead)},

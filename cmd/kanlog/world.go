@@ -75,7 +75,10 @@ func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
 }
 
 func exitRecord(rec proc.Record) *projection.ExitRecord {
-	x := &projection.ExitRecord{Cause: rec.Cause, Signal: rec.Signal, Error: rec.Error, Infrastructure: rec.Infrastructure}
+	x := &projection.ExitRecord{
+		Cause: rec.Cause, Signal: rec.Signal, CoreDumped: rec.CoreDumped, Error: rec.Error,
+		OOMKill: rec.OOMKill, Infrastructure: rec.Infrastructure,
+	}
 	if rec.ExitCode != nil {
 		n := int64(*rec.ExitCode)
 		x.ExitCode = &n

@@ -1,0 +1,135 @@
+package projection
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"kanlog/eventlog"
+)
+
+// Alike is how the newest runs of an assignee ended, for as long as they end
+// alike. A backend that is down makes every card of its workers fail in the same
+// way; that is not the fault of the cards, and no budget of theirs should pay
+// for it to the end.
+type Alike struct {
+	//lint:ignore U1000 msgpack reads its tag through reflection
+	_msgpack struct{} `msgpack:",as_array"`
+
+	How  string // what the ends have in common, in words
+	Runs int64  // how many in a row
+	// Cards are some of the cards, each once: one card that loops is the matter
+	// of its own budget.
+	Cards []string
+	Last  eventlog.Time
+}
+
+// alikeCards is how many cards an Alike remembers.
+const alikeCards = 2
+
+// alikeness is what the end of a run has in common with others, "" if nothing.
+// breaks says that it is the answer of a worker that can work.
+func alikeness(r *Run) (how string, breaks bool) {
+	if r.Origin != OriginDispatch {
+		return "", false
+	}
+	const mostWords = 200
+	switch r.Outcome {
+	case OutCompleted, OutBlocked, OutDeferred, OutReviewRequested:
+		return "", true
+	case OutFailed:
+		return "said that they failed" + colon(cut(r.Error, mostWords)), false
+	case OutTimedOut:
+		return "exceeded their time", false
+	case OutStale:
+		return "fell silent", false
+	case OutRateLimited:
+		return "exited with 75", false
+	case OutSpawnFailed:
+		if r.Counted {
+			return "could not be started" + colon(cut(r.Error, mostWords)), false
+		}
+	case OutCrashed:
+		switch {
+		case r.Violation:
+			return "exited with 0 without an answer", false
+		case r.Signal != "":
+			return "were ended by signal " + r.Signal, false
+		case r.ExitCode != nil:
+			return fmt.Sprintf("exited with %d", *r.ExitCode), false
+		}
+		return "ended without a trace", false
+	}
+	// Reclaimed, or refused by the host: says nothing about the worker.
+	return "", false
+}
+
+// Alike returns how the newest runs of an assignee ended, nil if not alike.
+func (v View) Alike(assignee string) (*Alike, error) {
+	b := v.r.Get(tabAlike, under(assignee))
+	if b == nil {
+		return nil, nil
+	}
+	a := new(Alike)
+	return a, decodeRow(b, a)
+}
+
+// alike takes note of how a run ended.
+func (f *folder) alike(r *Run) {
+	how, breaks := alikeness(r)
+	if breaks {
+		if f.w.Get(tabAlike, under(r.Assignee)) != nil {
+			f.w.Delete(tabAlike, under(r.Assignee))
+		}
+		return
+	}
+	if how == "" {
+		return
+	}
+	a, err := f.Alike(r.Assignee)
+	if err != nil {
+		f.err = err
+		return
+	}
+	if a == nil || a.How != how {
+		a = &Alike{How: how}
+	}
+	a.Runs, a.Last = a.Runs+1, f.c.At
+	if len(a.Cards) < alikeCards && !slices.Contains(a.Cards, r.Task) {
+		a.Cards = append(a.Cards, r.Task)
+	}
+	f.w.Put(tabAlike, under(r.Assignee), encodeRow(a))
+}
+
+// Breaker pauses an assignee whose runs end alike, on more than one card. The
+// zero value never does.
+type Breaker struct {
+	Runs  int64         // how many in a row; 0 is off
+	Pause time.Duration // after the last of them; doubles with each more
+	Most  time.Duration // the longest pause
+}
+
+// Room is how many more runs of the assignee may start beside active ones, -1
+// for no bound, and why not more. The nearer the limit, the fewer run at once, so
+// that not many more than the limit can fail. After the pause one is tried at a
+// time, until one ends otherwise.
+func (b Breaker) Room(assignee string, a *Alike, active int, now eventlog.Time) (room int, why string) {
+	if b.Runs == 0 || a == nil || len(a.Cards) < alikeCards {
+		return -1, ""
+	}
+	same := fmt.Sprintf("the last %d runs of %s %s", a.Runs, assignee, a.How)
+	if a.Runs < b.Runs {
+		most := int(b.Runs - a.Runs)
+		return max(0, most-active), fmt.Sprintf("%s: until one does not, at most %d run at once", same, most)
+	}
+	pause := b.Pause
+	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
+		pause *= 2
+	}
+	until := a.Last.Add(min(pause, b.Most))
+	// A moment from the future has passed: the clock went back.
+	if now < until && a.Last <= now.Add(ClockSlack) {
+		return 0, fmt.Sprintf("%s is paused until %s: %s", assignee, until, same)
+	}
+	return max(0, 1-active), fmt.Sprintf("%s is tried with one run at a time: %s", assignee, same)
+}
