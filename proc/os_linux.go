@@ -40,6 +40,10 @@ func closeOnExecFrom(first int) {
 	}
 }
 
+// nameProcess is for people with ps or top: the kernel named us after the link
+// through which we were started, "exe".
+func nameProcess() { _ = os.WriteFile("/proc/self/comm", []byte("kanlog"), 0) }
+
 // adoptOrphans makes us the parent of every descendant whose own parent ends.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 

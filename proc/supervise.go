@@ -82,6 +82,7 @@ func Supervise(s Supervision) (exitCode int) {
 		s.Hook = func(string) {}
 	}
 	runtime.LockOSThread()
+	nameProcess()
 	sv := &supervisor{Supervision: s}
 	sv.takeSignals()
 	closeOnExecFrom(ReportFD)
