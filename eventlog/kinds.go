@@ -112,22 +112,23 @@ func newPayload(k Kind) Payload {
 
 // Created: a card was put on the board.
 type Created struct {
-	Title             string   `msgpack:"title" json:"title"`
-	Body              string   `msgpack:"body,omitempty" json:"body,omitempty"`
-	Assignee          string   `msgpack:"assignee,omitempty" json:"assignee,omitempty"`
-	Status            string   `msgpack:"status" json:"status"`
-	Priority          int64    `msgpack:"priority,omitempty" json:"priority,omitempty"`
-	Tenant            string   `msgpack:"tenant,omitempty" json:"tenant,omitempty"`
-	Tags              []string `msgpack:"tags,omitempty" json:"tags,omitempty"`
-	Parents           []string `msgpack:"parents,omitempty" json:"parents,omitempty"`
-	Key               string   `msgpack:"key,omitempty" json:"key,omitempty"`
-	MaxRuntimeSeconds int64    `msgpack:"max_runtime_seconds,omitempty" json:"max_runtime_seconds,omitempty"`
-	MaxRetries        int64    `msgpack:"max_retries,omitempty" json:"max_retries,omitempty"`
-	WorkspaceKind     string   `msgpack:"workspace_kind" json:"workspace_kind"`
-	WorkspacePath     string   `msgpack:"workspace_path,omitempty" json:"workspace_path,omitempty"`
-	Branch            string   `msgpack:"branch,omitempty" json:"branch,omitempty"`
-	NotBefore         Time     `msgpack:"not_before,omitempty" json:"not_before,omitzero"`
-	BlockReason       string   `msgpack:"block_reason,omitempty" json:"block_reason,omitempty"`
+	Title    string   `msgpack:"title" json:"title"`
+	Body     string   `msgpack:"body,omitempty" json:"body,omitempty"`
+	Assignee string   `msgpack:"assignee,omitempty" json:"assignee,omitempty"`
+	Status   string   `msgpack:"status" json:"status"`
+	Priority int64    `msgpack:"priority,omitempty" json:"priority,omitempty"`
+	Tenant   string   `msgpack:"tenant,omitempty" json:"tenant,omitempty"`
+	Tags     []string `msgpack:"tags,omitempty" json:"tags,omitempty"`
+	Parents  []string `msgpack:"parents,omitempty" json:"parents,omitempty"`
+	Key      string   `msgpack:"key,omitempty" json:"key,omitempty"`
+	// MaxRuntimeSeconds is 0 if the profile decides, -1 for no limit.
+	MaxRuntimeSeconds int64  `msgpack:"max_runtime_seconds,omitempty" json:"max_runtime_seconds,omitempty"`
+	MaxRetries        int64  `msgpack:"max_retries,omitempty" json:"max_retries,omitempty"`
+	WorkspaceKind     string `msgpack:"workspace_kind" json:"workspace_kind"`
+	WorkspacePath     string `msgpack:"workspace_path,omitempty" json:"workspace_path,omitempty"`
+	Branch            string `msgpack:"branch,omitempty" json:"branch,omitempty"`
+	NotBefore         Time   `msgpack:"not_before,omitempty" json:"not_before,omitzero"`
+	BlockReason       string `msgpack:"block_reason,omitempty" json:"block_reason,omitempty"`
 }
 
 // Process is the identity of one process, as its recorder saw it.

@@ -157,7 +157,8 @@ func (l Limits) retryAt(now eventlog.Time, n int64, run uint64) eventlog.Time {
 	for ; n > 1 && d < l.MaxBackoff; n-- {
 		d *= 2
 	}
-	d = min(d, l.MaxBackoff)
+	// Somebody who asks for a longer wait gets it, each time.
+	d = min(d, max(l.MaxBackoff, l.RetryBackoff))
 	h := sha256.Sum256(num(run))
 	return now.Add(d + time.Duration(float64(d/4)*float64(binary.BigEndian.Uint32(h[:4]))/(1<<32)))
 }

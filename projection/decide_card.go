@@ -28,7 +28,7 @@ type Draft struct {
 	Tags          []string
 	Parents       []string // ids or unique prefixes
 	Key           string
-	MaxRuntime    time.Duration // 0 for none
+	MaxRuntime    time.Duration // 0 for the profile's, NoLimit for none
 	MaxRetries    int64         // 0 for the settings'
 	WorkspaceKind string
 	WorkspacePath string
@@ -56,7 +56,7 @@ func (d *Draft) check() error {
 	if d.MaxRetries < 0 || d.MaxRetries > MaxRetries {
 		return invalid("max retries %d is out of range (1 to %d)", d.MaxRetries, MaxRetries)
 	}
-	if d.MaxRuntime < 0 || d.MaxRuntime > MaxDuration {
+	if d.MaxRuntime < 0 && d.MaxRuntime != NoLimit || d.MaxRuntime > MaxDuration {
 		return invalid("max runtime %s is out of range", d.MaxRuntime)
 	}
 	if d.MaxRuntime > 0 && d.MaxRuntime < time.Second {
@@ -172,7 +172,7 @@ func Create(d Draft, w Writer) Decider {
 		c := &eventlog.Created{
 			Title: d.Title, Body: d.Body, Assignee: d.Assignee, Status: status, Priority: d.Priority,
 			Tenant: tenant, Tags: d.Tags, Parents: parents, Key: d.Key,
-			MaxRuntimeSeconds: int64(d.MaxRuntime / time.Second), MaxRetries: d.MaxRetries,
+			MaxRuntimeSeconds: limitSeconds(d.MaxRuntime), MaxRetries: d.MaxRetries,
 			WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
 			NotBefore: d.NotBefore, BlockReason: d.BlockReason,
 		}

@@ -134,7 +134,7 @@ func TestDraftIsRefused(t *testing.T) {
 		{"a negative priority out of range", func(d *Draft) { d.Priority = -MaxPriority - 1 }, "priority"},
 		{"negative retries", func(d *Draft) { d.MaxRetries = -1 }, "max retries"},
 		{"too many retries", func(d *Draft) { d.MaxRetries = MaxRetries + 1 }, "max retries"},
-		{"a negative runtime", func(d *Draft) { d.MaxRuntime = -1 }, "max runtime"},
+		{"a negative runtime", func(d *Draft) { d.MaxRuntime = -time.Second }, "max runtime"},
 		{"a runtime for ever", func(d *Draft) { d.MaxRuntime = MaxDuration + 1 }, "max runtime"},
 		{"a runtime that would round to none", func(d *Draft) { d.MaxRuntime = time.Millisecond }, "shorter than a second"},
 		{"too many tags", func(d *Draft) { d.Tags = make([]string, MaxTags+1) }, "33 tags"},

@@ -64,10 +64,10 @@ func Claim(c ClaimFor, w Writer) Decider {
 		d := &eventlog.Claimed{
 			Origin: c.Origin, Lane: LaneReady, Assignee: t.Assignee, Holder: c.Holder,
 			Deadline: now.Add(ttl), TTLSeconds: int64(ttl / time.Second), Claimer: c.Claimer,
-			OnCleanExit: c.OnCleanExit, MaxRuntimeSeconds: int64(c.MaxRuntime / time.Second),
+			OnCleanExit: c.OnCleanExit, MaxRuntimeSeconds: limitSeconds(c.MaxRuntime),
 		}
-		if t.MaxRuntimeSeconds > 0 {
-			d.MaxRuntimeSeconds = t.MaxRuntimeSeconds
+		if t.MaxRuntimeSeconds != 0 {
+			d.MaxRuntimeSeconds = max(0, t.MaxRuntimeSeconds)
 		}
 		if c.Origin == OriginDispatch {
 			if t.Assignee != c.Assignee {

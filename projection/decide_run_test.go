@@ -50,6 +50,12 @@ func TestClaim(t *testing.T) {
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the cap", b.run(b.task("a").CurrentRun).MaxRuntimeSeconds, 60)
 			}},
+		{name: "the card's own word that there is none wins too", want: "claimed",
+			given: func(b *board) { b.create("a", func(d *Draft) { d.MaxRuntime = NoLimit }) },
+			when:  claim(func(c *ClaimFor) { c.MaxRuntime = time.Hour }),
+			then: func(t *testing.T, b *board, events []eventlog.Event) {
+				equal(t, "the cap", b.run(b.task("a").CurrentRun).MaxRuntimeSeconds, 0)
+			}},
 		{name: "the profile's runtime cap otherwise", given: card, want: "claimed",
 			when: claim(func(c *ClaimFor) { c.MaxRuntime = time.Hour }),
 			then: func(t *testing.T, b *board, events []eventlog.Event) {

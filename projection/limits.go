@@ -31,6 +31,19 @@ const (
 	MaxDuration = 10 * 365 * 24 * time.Hour
 )
 
+// NoLimit is a limit that was given and is none, whatever the profile says; as
+// seconds on record it is -1.
+const NoLimit time.Duration = -1
+
+// limitSeconds is a limit as it is put on record, in whole seconds: never less
+// than what was asked for.
+func limitSeconds(d time.Duration) int64 {
+	if d < 0 {
+		return -1
+	}
+	return int64((d + time.Second - 1) / time.Second)
+}
+
 // Bounds on loops: how many times in a row before a person has to look.
 const (
 	MaxRateLimited   = 24

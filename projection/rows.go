@@ -32,7 +32,7 @@ type Task struct {
 	CreatedSeq        uint64 // age: lower is older
 	StartedAt         eventlog.Time
 	CompletedAt       eventlog.Time
-	MaxRuntimeSeconds int64
+	MaxRuntimeSeconds int64 // 0: the profile decides, -1: no limit
 	MaxRetries        int64
 	WorkspaceKind     string
 	WorkspacePath     string

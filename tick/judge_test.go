@@ -175,7 +175,7 @@ func TestJudgeSaysWhatItMeasured(t *testing.T) {
 		want string
 	}{
 		{worker(capped(30)), Evidence{Answer: Alive}, "ran 1m0s of at most 30s"},
-		{worker(beaten(2 * time.Hour)), Evidence{Answer: Alive}, "silent for 2h0m0s"},
+		{worker(beaten(2 * time.Hour)), Evidence{Answer: Alive}, "silent for 2h0m0s, at most 1h0m0s"},
 		{worker(closed(3 * time.Minute)), Evidence{Answer: Alive}, "alive 3m0s after its answer"},
 		{worker(), Evidence{Answer: Orphaned, Why: "pid 9 is left"}, "pid 9 is left"},
 	} {

@@ -81,7 +81,7 @@ func newTaskJSON(v projection.View, t *projection.Task) (*taskJSON, error) {
 		Priority: t.Priority, Tenant: text(t.Tenant), Tags: list(t.Tags),
 		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, StartedAt: t.StartedAt, CompletedAt: t.CompletedAt,
 		CurrentRun: count(t.CurrentRun), ConsecutiveFailures: counts.Failures, LastError: text(t.LastError),
-		MaxRuntimeSeconds: count(t.MaxRuntimeSeconds), MaxRetries: count(t.MaxRetries),
+		MaxRuntimeSeconds: count(max(0, t.MaxRuntimeSeconds)), MaxRetries: count(t.MaxRetries),
 		WorkspaceKind: t.WorkspaceKind, WorkspacePath: text(t.WorkspacePath), Branch: text(t.Branch),
 		Result: text(t.Result), Key: text(t.Key), Parents: list(v.Parents(t.ID)), Children: list(v.Children(t.ID)),
 		NotBefore: t.NotBefore, BlockKind: text(t.BlockKind), BlockReason: text(t.BlockReason), HeldUntil: t.HoldUntil,

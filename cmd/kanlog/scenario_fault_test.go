@@ -158,30 +158,45 @@ func cmdKilling(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // forge WHAT CARD [PID]: writes a run of the card whose supervisor registered
-// as another boot, another PID namespace or a program that could not capture
-// fingerprints would have it on record. The output file is there and nobody
-// holds its run lock. $RUN is the run.
+// as another boot, another PID namespace, a process whose number was given away
+// since, a program that could not capture fingerprints or one that knew none
+// would have it on record. With a PID the start tick on record is that process's
+// own, except for recycled. The output file is there and nobody holds its run
+// lock. $RUN is the run.
 func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: forge other-boot|other-namespace|unverified CARD [PID]")
+		ts.Fatalf("usage: forge other-boot|other-namespace|recycled|unverified|no-fingerprint CARD [PID]")
 	}
 	self := proc.Self()
-	start := self.Fingerprint[strings.LastIndexByte(self.Fingerprint, '|'):]
-	worker := eventlog.Process{PID: 1 << 21, Fingerprint: self.Fingerprint, Machine: self.Machine, PIDNS: self.PIDNS}
-	switch args[0] {
-	case "other-boot":
-		worker.Fingerprint = "00000000-0000-4000-8000-000000000000:7" + start
-	case "other-namespace":
-		worker.PIDNS = "17"
-	case "unverified":
-		worker.Fingerprint = proc.Unverified
-	default:
-		ts.Fatalf("forge: %s is unknown", args[0])
-	}
+	epoch, start, _ := strings.Cut(self.Fingerprint, "|")
+	worker := eventlog.Process{PID: 1 << 21, Machine: self.Machine, PIDNS: self.PIDNS}
 	if len(args) > 2 {
 		var err error
 		worker.PID, err = strconv.Atoi(args[2])
 		ts.Check(err)
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", worker.PID))
+		ts.Check(err)
+		// The name in brackets may hold anything; the 22nd field of the line is the
+		// 20th after it.
+		start = strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))[19]
+	}
+	switch args[0] {
+	case "other-boot":
+		epoch = "00000000-0000-4000-8000-000000000000:7"
+	case "other-namespace":
+		worker.PIDNS = "17"
+	case "recycled":
+		start = "1" // nothing but the kernel is as old
+	case "unverified", "no-fingerprint":
+	default:
+		ts.Fatalf("forge: %s is unknown", args[0])
+	}
+	switch args[0] {
+	case "unverified":
+		worker.Fingerprint = proc.Unverified
+	case "no-fingerprint":
+	default:
+		worker.Fingerprint = epoch + "|" + start
 	}
 	id, board := args[1], ts.Getenv("BOARD")
 	store := projection.Open(board, eventlog.Options{LockTimeout: patience})

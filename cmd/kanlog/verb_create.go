@@ -39,6 +39,9 @@ func createCmd(a *app) *cobra.Command {
 			}
 			d.Blocked = given("blocked")
 			d.MaxRuntime = maxRuntime.std()
+			if given("max-runtime") && d.MaxRuntime == 0 {
+				d.MaxRuntime = projection.NoLimit
+			}
 			var err error
 			if d.Body, err = bodyOf(given("body"), body, given("body-file"), bodyFile); err != nil {
 				return err
@@ -59,10 +62,10 @@ func createCmd(a *app) *cobra.Command {
 	f.StringVar(&bodyFile, "body-file", "", "read the body from a file, - for stdin")
 	f.StringVar(&d.Assignee, "assignee", "", "the profile that works on it")
 	f.StringArrayVar(&d.Parents, "parent", nil, "wait for this card (repeatable)")
-	f.Int64Var(&d.Priority, "priority", 0, "higher is started first")
+	f.Var(&number[int64]{&d.Priority}, "priority", "higher is started first")
 	f.StringVar(&d.Key, "key", "", "create once: the same key returns the same card")
-	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never)")
-	f.Int64Var(&d.MaxRetries, "max-retries", 0, "failed attempts before the card is blocked (default: the settings')")
+	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never, whatever the profile says)")
+	f.Var(&number[int64]{&d.MaxRetries}, "max-retries", "failed attempts before the card is blocked (default: the settings')")
 	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS, or worktree[:/ABS] of a repository (default: the one around you)")
 	f.StringVar(&d.Branch, "branch", "", "branch of the worktree (default wt/ID)")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")

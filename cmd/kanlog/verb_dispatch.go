@@ -43,7 +43,7 @@ the same board it does nothing.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be done, do nothing")
-	f.IntVar(&o.Max, "max", -1, "start at most this many (0: only look after what runs)")
+	f.Var(&number[int]{&o.Max}, "max", "start at most this many (0: only look after what runs)")
 	f.Lookup("max").DefValue = "0" // for the help: without it there is no bound
 	f.StringVar(&o.ID, "id", "", "start only this card")
 	return cmd

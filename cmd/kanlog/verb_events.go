@@ -52,7 +52,7 @@ func eventsCmd(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&kinds, "kind", nil, "only these kinds, separated by commas")
 	f.Uint64Var(&after, "after", 0, "only events with a higher number")
-	f.IntVar(&limit, "limit", 0, "at most this many (default: all)")
+	f.Var(&number[int]{&limit}, "limit", "at most this many (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
 	return cmd
 }

@@ -82,7 +82,7 @@ func listCmd(a *app) *cobra.Command {
 	f.BoolVar(&mine, "mine", false, "only those assigned to you (in a worker: to its card's assignee)")
 	f.BoolVar(&archived, "archived", false, "archived ones too")
 	f.StringVar(&order, "sort", "priority", "priority, created, created-desc, status, assignee, title or completed-desc")
-	f.IntVar(&limit, "limit", 0, "at most this many (0: all)")
+	f.Var(&number[int]{&limit}, "limit", "at most this many (0: all)")
 	return cmd
 }
 

@@ -37,7 +37,7 @@ func logsCmd(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Int64Var(&tail, "tail", 0, "only the last BYTES, from the start of a line (default: all)")
+	f.Var(&number[int64]{&tail}, "tail", "only the last BYTES, from the start of a line (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on until the run has ended")
 	f.Func("run", "which run (default: the newest)", func(s string) (err error) {
 		a.runFlag, err = runNumber(s)
