@@ -21,7 +21,7 @@ func unshared(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	flags := []string{"-Urpf", "--mount-proc"}
 	if out, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
-		t.Skipf("no namespaces here: unshare: %v %s", err, out)
+		t.Fatalf("no namespaces here: unshare: %v %s", err, out)
 	}
 	return exec.Command("unshare", append(flags, args...)...)
 }

@@ -22,6 +22,8 @@ type Alike struct {
 	// of its own budget.
 	Cards []string
 	Last  eventlog.Time
+	// Seq is the number of the last end: runs above it began after it.
+	Seq uint64
 }
 
 // alikeCards is how many cards an Alike remembers.
@@ -94,12 +96,15 @@ func (f *folder) alike(r *Run) {
 	if a == nil || a.How != how {
 		a = &Alike{How: how}
 	}
-	a.Runs, a.Last = a.Runs+1, f.c.At
+	a.Runs, a.Last, a.Seq = a.Runs+1, f.c.At, f.seq
 	if len(a.Cards) < alikeCards && !slices.Contains(a.Cards, r.Task) {
 		a.Cards = append(a.Cards, r.Task)
 	}
 	f.w.Put(tabAlike, under(r.Assignee), encodeRow(a))
 }
+
+// Shared tells whether more than one card had part in it.
+func (a *Alike) Shared() bool { return len(a.Cards) >= alikeCards }
 
 // Breaker pauses an assignee whose runs end alike, on more than one card. The
 // zero value never does.
@@ -109,27 +114,34 @@ type Breaker struct {
 	Most  time.Duration // the longest pause
 }
 
-// Room is how many more runs of the assignee may start beside active ones, -1
-// for no bound, and why not more. The nearer the limit, the fewer run at once, so
-// that not many more than the limit can fail. After the pause one is tried at a
-// time, until one ends otherwise.
-func (b Breaker) Room(assignee string, a *Alike, active int, now eventlog.Time) (room int, why string) {
-	if b.Runs == 0 || a == nil || len(a.Cards) < alikeCards {
+// Room is how many more runs of the assignee may start, -1 for no bound, and why
+// not more. The nearer the limit, the fewer are tried at once, so that beside what
+// ran when the first one failed not many more than the limit can fail. After the pause one is tried at a time, until one
+// ends otherwise. Runs that began before the last end are no such try: a long one
+// must not hold up everything.
+func (b Breaker) Room(assignee string, a *Alike, active []*Run, now eventlog.Time) (room int, why string) {
+	if b.Runs == 0 || a == nil || !a.Shared() {
 		return -1, ""
+	}
+	tried := 0
+	for _, r := range active {
+		if r.Assignee == assignee && r.Origin == OriginDispatch && r.Open() && r.ID > a.Seq {
+			tried++
+		}
 	}
 	same := fmt.Sprintf("the last %d runs of %s %s", a.Runs, assignee, a.How)
 	if a.Runs < b.Runs {
 		most := int(b.Runs - a.Runs)
-		return max(0, most-active), fmt.Sprintf("%s: until one does not, at most %d run at once", same, most)
+		return max(0, most-tried), fmt.Sprintf("%s: until one does not, at most %d are tried at once", same, most)
 	}
 	pause := b.Pause
 	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
 		pause *= 2
 	}
-	until := a.Last.Add(min(pause, b.Most))
+	until := a.Last.Add(min(pause, max(b.Most, b.Pause)))
 	// A moment from the future has passed: the clock went back.
 	if now < until && a.Last <= now.Add(ClockSlack) {
 		return 0, fmt.Sprintf("%s is paused until %s: %s", assignee, until, same)
 	}
-	return max(0, 1-active), fmt.Sprintf("%s is tried with one run at a time: %s", assignee, same)
+	return max(0, 1-tried), fmt.Sprintf("%s is tried with one run at a time: %s", assignee, same)
 }

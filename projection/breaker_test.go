@@ -112,31 +112,45 @@ func TestBreakerRoom(t *testing.T) {
 	on := Breaker{Runs: 5, Pause: time.Minute, Most: 10 * time.Minute}
 	two := []string{"t_1", "t_2"}
 	ended := func(runs int64, ago time.Duration) *Alike {
-		return &Alike{How: "exited with 9", Runs: runs, Cards: two, Last: eventlog.Time(now).Add(-ago)}
+		return &Alike{How: "exited with 9", Runs: runs, Cards: two, Last: eventlog.Time(now).Add(-ago), Seq: 100}
+	}
+	runs := func(ids ...uint64) (list []*Run) {
+		for _, id := range ids {
+			list = append(list, &Run{ID: id, Assignee: "coder", Origin: OriginDispatch})
+		}
+		return list
+	}
+	others := []*Run{
+		{ID: 200, Assignee: "coder", Origin: OriginManual}, // a person's
+		{ID: 201, Assignee: "coder", Origin: OriginDispatch, Outcome: OutFailed, HasWorker: true},
+		{ID: 202, Assignee: "other", Origin: OriginDispatch},
+		{ID: 99, Assignee: "coder", Origin: OriginDispatch}, // began before the last end
 	}
 	for _, c := range []struct {
 		name   string
 		b      Breaker
 		a      *Alike
-		active int
+		active []*Run
 		room   int
 		says   string
 	}{
-		{"off", Breaker{}, ended(50, 0), 0, -1, ""},
-		{"nothing ended alike", on, nil, 0, -1, ""},
-		{"one card that loops", on, &Alike{Runs: 9, Cards: []string{"t_1"}, Last: now}, 0, -1, ""},
-		{"near the limit: what runs and what starts can just reach it", on, ended(3, 0), 0, 2, "at most 2 run at once"},
-		{"with one running", on, ended(3, 0), 1, 1, "at most 2 run at once"},
-		{"with many running from before", on, ended(3, 0), 4, 0, "at most 2 run at once"},
-		{"at the limit: paused", on, ended(5, 0), 0, 0, "coder is paused until 2023-11-14T22:14:20Z: the last 5 runs of coder exited with 9"},
-		{"just before the pause ends", on, ended(5, time.Minute-time.Second), 0, 0, "is paused"},
-		{"after it one is tried", on, ended(5, time.Minute), 0, 1, "one run at a time"},
-		{"not two", on, ended(5, time.Minute), 1, 0, "one run at a time"},
-		{"the probe failed: twice as long", on, ended(6, time.Minute), 0, 0, "is paused"},
-		{"and then another", on, ended(6, 2*time.Minute), 0, 1, "one run at a time"},
-		{"for ever, not longer than the most", on, ended(500, 10*time.Minute), 0, 1, "one run at a time"},
-		{"the clock went back: nobody waits for it to catch up", on, ended(5, -time.Hour), 0, 1, "one run at a time"},
-		{"a limit of one", Breaker{Runs: 1, Pause: time.Minute, Most: time.Hour}, ended(2, 0), 0, 0, "is paused"},
+		{"off", Breaker{}, ended(50, 0), nil, -1, ""},
+		{"nothing ended alike", on, nil, nil, -1, ""},
+		{"one card that loops", on, &Alike{Runs: 9, Cards: []string{"t_1"}, Last: now}, nil, -1, ""},
+		{"near the limit: what is tried can just reach it", on, ended(3, 0), nil, 2, "at most 2 are tried at once"},
+		{"with one being tried", on, ended(3, 0), runs(101), 1, "at most 2 are tried at once"},
+		{"with two", on, ended(3, 0), runs(101, 102), 0, "at most 2 are tried at once"},
+		{"what is no try holds up nobody", on, ended(4, 0), others, 1, "at most 1 are tried at once"},
+		{"at the limit: paused", on, ended(5, 0), nil, 0, "coder is paused until 2023-11-14T22:14:20Z: the last 5 runs of coder exited with 9"},
+		{"just before the pause ends", on, ended(5, time.Minute-time.Second), nil, 0, "is paused"},
+		{"after it one is tried", on, ended(5, time.Minute), others, 1, "one run at a time"},
+		{"not two", on, ended(5, time.Minute), runs(101), 0, "one run at a time"},
+		{"the probe failed: twice as long", on, ended(6, time.Minute), nil, 0, "is paused"},
+		{"and then another", on, ended(6, 2*time.Minute), nil, 1, "one run at a time"},
+		{"for ever, not longer than the most", on, ended(500, 10*time.Minute), nil, 1, "one run at a time"},
+		{"a longer pause than the most stays what was asked for", Breaker{Runs: 5, Pause: time.Hour, Most: time.Minute}, ended(5, 59*time.Minute), nil, 0, "is paused"},
+		{"the clock went back: nobody waits for it to catch up", on, ended(5, -time.Hour), nil, 1, "one run at a time"},
+		{"a limit of one", Breaker{Runs: 1, Pause: time.Minute, Most: time.Hour}, ended(2, 0), nil, 0, "is paused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			room, why := c.b.Room("coder", c.a, c.active, now)

@@ -20,8 +20,8 @@ type Counts struct {
 	Limited     int64
 	Interrupted int64
 	Stale       int64
-	// Uncounted are all attempts that ran and that no failure budget counts:
-	// ends that take turns break each other's streaks.
+	// Uncounted are all attempts that ran and are not in Failures. Kinds that
+	// take turns break each other's streaks; this bounds them together.
 	Uncounted int64
 }
 
@@ -113,12 +113,12 @@ type Budget struct {
 // which they are judged.
 func (l Limits) Budgets(t *Task, c Counts) []Budget {
 	const builtIn = "built-in"
-	violations, bySetting := l.violationLimit(t)
-	failures, byLimit := l.failureLimit(t)
+	violations, violationSource := l.violationLimit(t)
+	failures, failureSource := l.failureLimit(t)
 	times := func(n int64, what string) string { return fmt.Sprintf("%d times in a row %s", n, what) }
 	return []Budget{
-		{"violations", c.Violations, violations, bySetting, true, times(c.Violations, "the worker ended with 0 and gave no answer")},
-		{"failures", c.Failures, failures, byLimit, false, fmt.Sprintf("%d of %d attempts failed", c.Failures, failures)},
+		{"violations", c.Violations, violations, violationSource, true, times(c.Violations, "the worker ended with 0 and gave no answer")},
+		{"failures", c.Failures, failures, failureSource, false, fmt.Sprintf("%d of %d attempts failed", c.Failures, failures)},
 		{"rate_limit", c.Limited, MaxRateLimited, builtIn, true, "quota: " + times(c.Limited, "it was put off")},
 		{"interruptions", c.Interrupted, MaxInterruptions, builtIn, true,
 			times(c.Interrupted, "the run was cut off (dispatcher gone, reboot, service stop)")},

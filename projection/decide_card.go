@@ -301,7 +301,19 @@ func Unblock(id string, w Writer) Decider {
 		if err != nil {
 			return Decision{}, err
 		}
-		return decided(id, event(id, 0, &eventlog.Unblocked{To: to})), nil
+		events := []eventlog.Event{event(id, 0, &eventlog.Unblocked{To: to})}
+		if t.Worker != 0 {
+			r, err := v.runOf(t.Worker)
+			if err != nil {
+				return Decision{}, err
+			}
+			if r.EndReason == EndCancel {
+				// The later word counts: when its process is gone the card must
+				// not be held for the earlier one.
+				events = append(events, wish(id, r, EndReclaim, "unblocked", "", ""))
+			}
+		}
+		return decided(id, events...), nil
 	}
 }
 

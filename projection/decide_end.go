@@ -93,11 +93,25 @@ func BookEnd(e Ending, l Limits) Decider {
 		if e.Record != nil {
 			end.ExitCode, end.Signal = e.Record.ExitCode, e.Record.Signal
 		}
-		if r.EndRequestedAt != 0 && r.EndReason != EndOrphaned {
+		if r.EndRequestedAt != 0 && !e.byItself(r) {
 			return requested(v, t, r, e, end, l, now)
 		}
 		return l.book(v, t, r, e, end, now)
 	}
+}
+
+// byItself tells whether a run ended for its own reasons, although its end was
+// requested: its supervisor was killed and only what it left was ended, or its
+// command had ended before anybody told it to, while others of its tree were
+// still being ended. What an operator wished for holds all the same.
+func (e Ending) byItself(r *Run) bool {
+	switch r.EndReason {
+	case EndOrphaned:
+		return true
+	case EndMaxRuntime, EndHeartbeatStale:
+		return e.Record != nil && (e.Record.Cause == CauseExited || e.Record.Cause == CauseSignaled)
+	}
+	return false
 }
 
 // closedEnd is the end of a process whose run was closed before by an answer.
@@ -308,7 +322,7 @@ func ExpireManual(run uint64) Decider {
 		if err != nil || r == nil || !r.Open() || r.HasWorker || r.Origin != OriginManual || !r.LeaseOver(now) {
 			return Decision{}, err
 		}
-		reason := fmt.Sprintf("the manual claim%s (run %d) ran out; kanlog unblock lets the card go on", by(r), r.ID)
+		reason := fmt.Sprintf("the manual claim%s (run %d) ran out", by(r), r.ID)
 		return decided(r.Task,
 			event(r.Task, run, &eventlog.Reclaimed{Reason: "manual claim ran out", To: Blocked, Evidence: "lease of " + r.Lease().String() + " ran out"}),
 			event(r.Task, 0, &eventlog.Blocked{Reason: reason, BlockKind: NeedsInput})), nil

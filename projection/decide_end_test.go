@@ -83,7 +83,10 @@ func TestBookEnd(t *testing.T) {
 			then: func(t *testing.T, b *board, events []eventlog.Event) { equal(t, "the card", b.task("a").Status, Done) }},
 
 		{name: "2. requested: over its time", given: asked(EndMaxRuntime), when: booking(nil), want: "timed_out>ready", then: ended(OutTimedOut, "2h of 1h")},
-		{name: "2. requested: the request wins over the record", given: asked(EndMaxRuntime), when: record(exited(0)), want: "timed_out>ready", then: ended(OutTimedOut, "2h of 1h")},
+		{name: "2. requested: the request wins over what it brought about", given: asked(EndMaxRuntime), when: record(&ExitRecord{Cause: CauseTerminated, ExitCode: new(int64)}), want: "timed_out>ready", then: ended(OutTimedOut, "2h of 1h")},
+		{name: "2. requested, but its command had ended by itself before: its own end", given: asked(EndMaxRuntime), when: record(exited(75)), want: "rate_limited>ready", then: ended(OutRateLimited, "try later")},
+		{name: "2. silent, but its command had crashed by itself before", given: asked(EndHeartbeatStale), when: record(&ExitRecord{Cause: CauseSignaled, Signal: "SIGSEGV"}), want: "crashed>ready", then: ended(OutCrashed, "SIGSEGV")},
+		{name: "2. requested by an operator: his word, though its command had ended by itself", given: asked(EndReclaim), when: record(exited(1)), want: "reclaimed>ready", then: ended(OutReclaimed, "reclaim")},
 		{name: "2. requested: silent", given: asked(EndHeartbeatStale), when: record(&ExitRecord{Cause: CauseTerminated, Signal: "TERM"}), want: "stale>ready",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				ended(OutStale, "heartbeats stopped")(t, b, events)

@@ -106,7 +106,7 @@ func (c Caps) check(v View, t *Task, now eventlog.Time) error {
 	if err != nil {
 		return err
 	}
-	if room, why := c.Breaker.Room(t.Assignee, alike, mine, now); room == 0 {
+	if room, why := c.Breaker.Room(t.Assignee, alike, active, now); room == 0 {
 		return refuse(ErrState, t.ID, "%s", why)
 	}
 	return nil

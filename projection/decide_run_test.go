@@ -285,7 +285,8 @@ func TestReclaim(t *testing.T) {
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the open run", b.task("a").CurrentRun, 2)
 			}},
-		{name: "asked before", given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime})) }, when: reclaim(false), says: "asked to end before (max_runtime)"},
+		{name: "asked before", given: func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime})) }, when: reclaim(false), want: "termination_requested>ready reclaim"},
+		{name: "asked before in the same words", given: func(b *board) { started(b); b.must(Reclaim(b.id("a"), 2, "x", "", false, Writer{})) }, when: reclaim(false), says: "asked to end before (reclaim)"},
 		{name: "a worker, forced: released without proof", given: started, when: reclaim(true), want: "reclaimed>ready forced",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				d := one[*eventlog.Reclaimed](t, events)

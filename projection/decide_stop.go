@@ -131,7 +131,7 @@ func Reclaim(id string, run uint64, reason, evidence string, force bool, w Write
 			events, err := afterlife(v, t, r, now)
 			exited := &eventlog.Exited{Evidence: cut("forced by an operator ("+reason+"): "+stillAlive+"; "+evidence, MaxError)}
 			return decided(id, append([]eventlog.Event{event(id, r.ID, exited)}, events...)...), err
-		case r.EndRequestedAt != 0 && !(r.Open() && fatesCard(r.EndReason)):
+		case r.EndRequestedAt != 0 && (!r.Open() || r.EndReason == EndReclaim):
 			return already(id, fmt.Sprintf("run %d was asked to end before (%s)", r.ID, r.EndReason)), nil
 		case !r.Open():
 			to = ""
@@ -158,7 +158,7 @@ func Cancel(id string, run uint64, reason, evidence string, w Writer) Decider {
 			return decided(id, wish(id, r, EndCancel, reason, Blocked, evidence)), nil
 		}
 		var events []eventlog.Event
-		if t.Status != Blocked || t.ParkedLimit > 0 {
+		if t.Status == Triage || t.Status == Review || goesOn(t) {
 			events = append(events, event(id, 0, cancelled(reason)))
 		}
 		if r != nil && r.EndRequestedAt == 0 {
@@ -201,10 +201,6 @@ func Archive(id string, run uint64, reason, evidence string, w Writer) Decider {
 	}
 }
 
-// fatesCard tells whether an end was requested together with what becomes of
-// the card, whatever its worker says meanwhile, short of completing it.
-func fatesCard(reason string) bool { return reason == EndCancel || reason == EndArchive }
-
 // closeAs closes an open run as reclaimed, with what its end was wished for and
 // why.
 func closeAs(v View, t *Task, r *Run, wished, why string, now eventlog.Time, d eventlog.Reclaimed) (Decision, error) {
@@ -233,10 +229,20 @@ func afterlife(v View, t *Task, r *Run, now eventlog.Time) ([]eventlog.Event, er
 	switch {
 	case r.EndReason == EndArchive && t.Status != Archived:
 		return archived(v, t.ID, r.EndDetail, now)
-	case r.EndReason == EndCancel && (t.Status == Ready || t.Status == Todo || t.Status == Scheduled):
+	case r.EndReason == EndCancel && goesOn(t):
 		return []eventlog.Event{event(t.ID, 0, cancelled(r.EndDetail))}, nil
 	}
 	return nil, nil
+}
+
+// goesOn tells whether a card starts again without an operator's unblock: a
+// plain gave_up is lifted by a higher limit or another assignee.
+func goesOn(t *Task) bool {
+	switch t.Status {
+	case Ready, Todo, Scheduled:
+		return true
+	}
+	return t.Status == Blocked && t.ParkedLimit > 0
 }
 
 func cancelled(reason string) *eventlog.Blocked {

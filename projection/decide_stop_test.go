@@ -90,6 +90,12 @@ func TestEndsThatWereWishedFor(t *testing.T) {
 	fails := func(b *board) { b.must(Fail(b.id("a"), "told to end", b.limits, b.worker("a", 2))) }
 	defers := func(b *board) { b.must(Defer(b.id("a"), time.Hour, "", b.limits, b.worker("a", 2))) }
 	blocks := func(b *board) { b.must(Block(b.id("a"), "why?", "", b.worker("a", 2))) }
+	lastFails := func(b *board) {
+		l := b.limits
+		l.FailureLimit = 1
+		b.must(Fail(b.id("a"), "told to end", l, b.worker("a", 2)))
+	}
+	unblocks := func(b *board) { b.must(Unblock(b.id("a"), Writer{})) }
 	gone := func(*board) Decider { return BookEnd(Ending{Run: 2, Record: exited(143)}, DefaultLimits()) }
 	forced := func(b *board) Decider { return Reclaim(b.id("a"), 2, "it hangs", "held", true, Writer{}) }
 	for _, c := range []struct {
@@ -108,6 +114,9 @@ func TestEndsThatWereWishedFor(t *testing.T) {
 		{"cancelled, and it fails", []func(*board){cancel, fails}, gone, "terminal_worker_reaped; blocked", Blocked},
 		{"cancelled, and it defers", []func(*board){cancel, defers}, gone, "terminal_worker_reaped; blocked", Blocked},
 		{"cancelled, and it blocks", []func(*board){cancel, blocks}, gone, "terminal_worker_reaped", Blocked},
+		{"cancelled, and it fails for the last time", []func(*board){cancel, lastFails}, gone, "terminal_worker_reaped; blocked", Blocked},
+		{"cancelled, it blocks, and is unblocked", []func(*board){cancel, blocks, unblocks}, gone, "terminal_worker_reaped", Ready},
+		{"cancelled, it fails for the last time, and is unblocked", []func(*board){cancel, lastFails, unblocks}, gone, "terminal_worker_reaped", Ready},
 		{"archived, and it completes", []func(*board){archive, completes}, gone, "terminal_worker_reaped; archived", Archived},
 		{"archived, and it fails", []func(*board){archive, fails}, gone, "terminal_worker_reaped; archived; promoted>ready parents_done", Archived},
 		{"reclaimed, and it fails", []func(*board){reclaim, fails}, gone, "terminal_worker_reaped", Ready},
@@ -126,6 +135,9 @@ func TestEndsThatWereWishedFor(t *testing.T) {
 			}, when: c.end, want: c.want, then: func(t *testing.T, b *board, _ []eventlog.Event) {
 				equal(t, "the status", b.task("a").Status, c.status)
 				equal(t, "the run that owns it", b.task("a").Owner(), 0)
+				if c.status == Blocked {
+					equal(t, "the limit it is parked under (0: only an operator frees it)", b.task("a").ParkedLimit, 0)
+				}
 			}}.check(t)
 		})
 	}

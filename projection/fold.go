@@ -82,7 +82,7 @@ func (f *folder) event(e eventlog.Event) error {
 				// not put off the kill.
 				r.EndRequestedAt = f.c.At
 			}
-			r.EndReason, r.EndDetail, r.EndTo = d.Reason, d.Detail, d.To
+			r.EndReason, r.EndDetail = d.Reason, d.Detail
 			return nil
 		})
 	case *eventlog.ReclaimDeferred:
@@ -123,9 +123,8 @@ func (f *folder) event(e eventlog.Event) error {
 			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 			t.ParkedLimit = 0
 			if !d.Sticky {
-				// Under a limit that was lowered since, more failures than
-				// the limit may be on record: only a higher one than those
-				// frees the card.
+				// If the limit was lowered since, only one above the failures
+				// on record frees the card.
 				t.ParkedLimit = max(d.Limit, d.Failures)
 			}
 			return nil
@@ -194,7 +193,8 @@ func (f *folder) event(e eventlog.Event) error {
 			if t.CurrentRun != 0 {
 				return inconsistent("event %d archives card %s, whose run %d is open", f.seq, t.ID, t.CurrentRun)
 			}
-			t.Status, t.ParkedLimit = Archived, 0
+			t.Status = Archived
+			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 			return nil
 		})
@@ -295,7 +295,8 @@ func (f *folder) open(t *Task, r *Run) error {
 }
 
 // end closes a run and gives the card its next status. The worker's evidence
-// stays until gone.
+// stays until gone. It comes after everything that says how the run ended was
+// set, since it looks at that.
 func (f *folder) end(t *Task, r *Run, outcome, to string) {
 	if !r.Open() {
 		f.err = inconsistent("event %d ends run %d of card %s a second time", f.seq, r.ID, t.ID)

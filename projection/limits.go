@@ -49,7 +49,8 @@ const (
 	MaxRateLimited   = 24
 	MaxInterruptions = 10
 	MaxStale         = 10
-	// MaxUncounted bounds all of these together, in any order.
+	// MaxUncounted bounds all of these and clean exits without an answer
+	// together, in any order.
 	MaxUncounted = 100
 )
 

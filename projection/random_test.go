@@ -163,6 +163,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 		for _, do := range []Decider{
 			w.startNow(title), w.startNow(title),
 			BookEnd(Ending{Run: worker, Record: exited(int64(w.pick(0, 0, 1, ExitTryLater)))}, l),
+			BookEnd(Ending{Run: worker, Record: &ExitRecord{Cause: CauseTerminated, Signal: "SIGTERM"}}, l),
 			RequestEnd(EndRequest{Run: worker, Reason: []string{EndMaxRuntime, EndHeartbeatStale}[w.r.Intn(2)]}),
 			DeferEnd(worker, fmt.Sprint(w.r.Intn(2)), "", 0),
 		} {

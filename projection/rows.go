@@ -57,8 +57,8 @@ type Task struct {
 
 	BlockKind   string
 	BlockReason string
-	// ParkedLimit is the failure limit a plain gave_up was judged by; 0 for a
-	// block that only an operator lifts.
+	// ParkedLimit: a plain gave_up holds the card, and a failure limit above this
+	// frees it; 0 for a block that only an operator lifts.
 	ParkedLimit int64
 
 	// FreshFrom: runs up to this number do not count toward budgets.
@@ -106,7 +106,6 @@ type Run struct {
 	EndRequestedAt eventlog.Time
 	EndReason      string
 	EndDetail      string
-	EndTo          string
 	// DeferredReason is the last reclaim_deferred, so that it is written once.
 	DeferredReason string
 

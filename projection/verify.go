@@ -230,3 +230,23 @@ func workerOf(actor string) (task string, run uint64, ok bool) {
 	_, err := fmt.Sscan(n, &run)
 	return task, run, err == nil
 }
+
+// Verify is Store.Verify.
+func (s *MemStore) Verify() Report {
+	var rep Report
+	a := auditor{fresh: eventlog.NewMem(s.Mem.UUID())}
+	err := s.Mem.Read(1, func(c eventlog.Commit) error {
+		if err := a.commit(c); err != nil {
+			return err
+		}
+		rep.Commits, rep.Trusted = c.Number, c.Number
+		return nil
+	})
+	rep.Tasks, rep.Runs = a.tasks, a.runs
+	if err != nil {
+		rep.Problem = err.Error()
+		return rep
+	}
+	rep.Problem = compare(a.fresh, s.Mem)
+	return rep
+}

@@ -54,25 +54,20 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if r.EndRequestedAt != 0 {
-			return fmt.Sprintf("run %d is being ended (%s)%s", r.ID, r.EndReason, colon(r.DeferredReason)), nil
-		}
-		return "", nil
+		return r.ending(), nil
 	case Done, Archived:
 		return "", nil
 	}
 	switch {
 	case t.Worker != 0:
 		r, err := v.runOf(t.Worker)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case r.DeferredReason != "":
-			return fmt.Sprintf("the process of run %d cannot be ended: %s; kanlog reclaim %s --force --reason T lets the card go on beside it", r.ID, r.DeferredReason, t.ID), nil
-		case r.EndRequestedAt != 0:
-			return fmt.Sprintf("the process of run %d is being ended (%s)", r.ID, r.EndReason), nil
 		}
-		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim", r.ID), nil
+		if why := r.ending(); why != "" {
+			return why, nil
+		}
+		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim %s --reason T", r.ID, t.ID), nil
 	case t.heldAt(now):
 		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
 	case t.Assignee == "":
@@ -83,4 +78,21 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		return w.Full(t.Assignee), nil
 	}
 	return "", nil
+}
+
+// ending says that a run's processes are being ended and how far that is, "" if
+// they are not.
+func (r *Run) ending() string {
+	reason := r.EndReason
+	if reason == EndOrphaned {
+		reason = "its supervisor is gone"
+	}
+	switch {
+	case r.EndRequestedAt == 0:
+		return ""
+	case r.DeferredReason != "":
+		return fmt.Sprintf("run %d was asked to end (%s), but its process can neither be proven nor ruled out: %s; kanlog reclaim %s --force --reason T lets the card go on beside it",
+			r.ID, reason, r.DeferredReason, r.Task)
+	}
+	return fmt.Sprintf("run %d is being ended (%s) since %s; each kanlog dispatch presses on", r.ID, reason, r.EndRequestedAt)
 }

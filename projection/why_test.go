@@ -47,7 +47,7 @@ func TestWhy(t *testing.T) {
 			started(b)
 			b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim}))
 			b.must(DeferEnd(2, "it cannot be looked at", "", 0))
-		}, here, []string{"being ended (reclaim): it cannot be looked at"}},
+		}, here, []string{"run 2 was asked to end (reclaim)", "cannot be looked at", "kanlog reclaim t_40ff03a0 --force --reason T"}},
 		{"done", func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, here, nil},
 		{"the process of an earlier run lives", func(b *board) { retained(b); b.wait(time.Hour) }, here, []string{"the process of run 2 has not ended", "kanlog reclaim"}},
 		{"a back-off", func(b *board) { card(b); b.ends(b.start("a"), 1) }, here, []string{"back-off until 2023-"}},

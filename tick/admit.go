@@ -23,6 +23,8 @@ type slots struct {
 	now     eventlog.Time
 	total   int
 	profile map[string]int
+	active  []*projection.Run
+	started map[string]int // by admit, this time
 	alike   map[string]*projection.Alike
 }
 
@@ -44,7 +46,9 @@ func readSlots(v projection.View, active []*projection.Run, p Policy, now eventl
 }
 
 func countSlots(active []*projection.Run, p Policy) *slots {
-	s := &slots{p: p, profile: map[string]int{}, alike: map[string]*projection.Alike{}}
+	s := &slots{
+		p: p, active: active, profile: map[string]int{}, started: map[string]int{}, alike: map[string]*projection.Alike{},
+	}
 	for _, r := range active {
 		s.take(r.Assignee)
 	}
@@ -65,7 +69,7 @@ func (s *slots) full(assignee string) string {
 	if most := s.p.Profiles[assignee].MaxInProgress; most > 0 && s.profile[assignee] >= most {
 		return fmt.Sprintf("the cap of %s is reached: %d of %d running", assignee, s.profile[assignee], most)
 	}
-	if room, why := s.p.Breaker.Room(assignee, s.alike[assignee], s.profile[assignee], s.now); room == 0 {
+	if room, why := s.p.Breaker.Room(assignee, s.alike[assignee], s.active, s.now); room >= 0 && s.started[assignee] >= room {
 		return why
 	}
 	return ""
@@ -76,7 +80,7 @@ func (s *slots) paused() []Paused {
 	list := []Paused{}
 	for name := range s.p.Profiles {
 		if a := s.alike[name]; a != nil && a.Runs >= s.p.Breaker.Runs {
-			if _, why := s.p.Breaker.Room(name, a, s.profile[name], s.now); why != "" {
+			if _, why := s.p.Breaker.Room(name, a, s.active, s.now); why != "" {
 				list = append(list, Paused{name, why})
 			}
 		}
@@ -107,23 +111,21 @@ func (s *slots) free() int { return max(0, s.p.MaxInProgress-s.total) }
 // and then age, and says why the others wait. most bounds the picks, -1 for no
 // bound. It is pure.
 //
-// While the runs of a profile end alike, its cards that have not failed come
-// first: the attempts that find out whether the trouble is over should not be
-// the last ones of the same few cards.
+// While the runs of a profile end alike, those of its cards that have not failed
+// take the places of those that have: the attempts that find out whether the
+// trouble is over should not be the last ones of the same few cards.
 func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Task, waiting []Waiting) {
-	burnt := func(t *projection.Task) bool {
-		a := s.alike[t.Assignee]
-		return a != nil && t.LastError != ""
-	}
 	sort.SliceStable(cards, func(i, j int) bool {
-		if x, y := burnt(cards[i]), burnt(cards[j]); x != y {
-			return y
-		}
 		if cards[i].Priority != cards[j].Priority {
 			return cards[i].Priority > cards[j].Priority
 		}
 		return cards[i].CreatedSeq < cards[j].CreatedSeq
 	})
+	for assignee, a := range s.alike {
+		if a != nil && a.Shared() {
+			freshFirst(cards, assignee)
+		}
+	}
 	for _, t := range cards {
 		why := s.full(t.Assignee)
 		if why == "" && most >= 0 && len(picks) >= most {
@@ -134,7 +136,29 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 			continue
 		}
 		s.take(t.Assignee)
+		s.started[t.Assignee]++
 		picks = append(picks, t)
 	}
 	return picks, waiting
+}
+
+// freshFirst puts the cards of one assignee that have not failed first among the
+// places that its cards have.
+func freshFirst(cards []*projection.Task, assignee string) {
+	var places []int
+	var fresh, failed []*projection.Task
+	for i, t := range cards {
+		if t.Assignee != assignee {
+			continue
+		}
+		places = append(places, i)
+		if t.LastError == "" {
+			fresh = append(fresh, t)
+		} else {
+			failed = append(failed, t)
+		}
+	}
+	for i, t := range append(fresh, failed...) {
+		cards[places[i]] = t
+	}
 }

@@ -80,19 +80,37 @@ func TestAdmitTriesAnotherCardThanThoseThatFailed(t *testing.T) {
 	cards := func() []*projection.Task {
 		return []*projection.Task{
 			{ID: "failed", Assignee: "coder", Priority: 5, CreatedSeq: 1, LastError: "exited with 9"},
+			{ID: "other's", Assignee: "other", Priority: 3, CreatedSeq: 3},
 			{ID: "fresh", Assignee: "coder", CreatedSeq: 2},
 		}
 	}
-	alike := &projection.Alike{How: "exited with 9", Runs: 2, Cards: []string{"failed", "other"}}
-	s := countSlots(nil, policy)
-	s.alike["coder"], s.now = alike, alike.Last
-	picks, waiting := admit(cards(), s, -1)
-	if len(picks) != 1 || picks[0].ID != "fresh" || len(waiting) != 1 || !strings.Contains(waiting[0].Reason, "at most 1 run at once") {
-		t.Errorf("picks %v, waiting %v; want the card that has not failed alone", picks, waiting)
+	ids := func(list []*projection.Task) string {
+		var names []string
+		for _, t := range list {
+			names = append(names, t.ID)
+		}
+		return strings.Join(names, " ")
 	}
-	picks, _ = admit(cards(), countSlots(nil, policy), -1)
-	if len(picks) != 2 || picks[0].ID != "failed" {
-		t.Errorf("picks %v; without such a streak the priority decides", picks)
+	for _, c := range []struct {
+		name  string
+		alike *projection.Alike
+		picks string
+	}{
+		{"no streak", nil, "failed other's fresh"},
+		{"a streak of one card", &projection.Alike{How: "exited with 9", Runs: 2, Cards: []string{"failed"}}, "failed other's fresh"},
+		// It takes the place of the one that failed, and no more: other profiles
+		// keep theirs.
+		{"a streak of two cards", &projection.Alike{How: "exited with 9", Runs: 2, Cards: []string{"failed", "another"}}, "fresh other's"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := countSlots(nil, policy)
+			s.alike["coder"] = c.alike
+			picks, waiting := admit(cards(), s, -1)
+			equal(t, "the picks", ids(picks), c.picks)
+			if len(picks) == 2 && (len(waiting) != 1 || waiting[0].Task != "failed" || !strings.Contains(waiting[0].Reason, "at most 1 are tried at once")) {
+				t.Errorf("waiting: %v", waiting)
+			}
+		})
 	}
 }
 

@@ -37,11 +37,13 @@ type bench struct {
 	evidence map[uint64]Evidence // of workers; alive if there is none
 	claimers map[uint64]Evidence // alive if there is none
 	records  map[uint64]*projection.ExitRecord
-	looks    int
-	signal   func(run uint64) error // at the moment of a signal
-	start    func(l Launch) error   // before the fork
-	fork     func()                 // in it
-	word     func(ctx context.Context, l Launch) FirstWord
+	// recordErr is what reading any of them meets.
+	recordErr error
+	looks     int
+	signal    func(run uint64) error // at the moment of a signal
+	start     func(l Launch) error   // before the fork
+	fork      func()                 // in it
+	word      func(ctx context.Context, l Launch) FirstWord
 }
 
 func newBench(t *testing.T) *bench {
@@ -202,6 +204,9 @@ func (b *bench) Look() Look { b.looks++; return look{b} }
 func (b *bench) Claimer() eventlog.Process { return eventlog.Process{PID: 1, Fingerprint: "self"} }
 
 func (b *bench) Record(r *projection.Run) (*projection.ExitRecord, error) {
+	if b.recordErr != nil {
+		return nil, b.recordErr
+	}
 	if rec, ok := b.records[r.ID]; ok {
 		if rec == nil {
 			return nil, errors.New("the record is cut")

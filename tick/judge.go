@@ -29,7 +29,7 @@ type verdict struct {
 	expireManual bool
 }
 
-// judge is the evidence table of the design: one run, what a look found, the
+// judge is the evidence table (docs/evidence.md): one run, what a look found, the
 // time and the policy give one verdict. It is pure, and everything it concludes
 // is checked again inside the transaction that carries it out.
 func judge(r *projection.Run, e Evidence, now eventlog.Time, p Policy) verdict {

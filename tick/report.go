@@ -19,7 +19,8 @@ type Report struct {
 	Stale                 []string      `json:"stale"`
 	ReapedTerminalWorkers []string      `json:"reaped_terminal_workers"`
 	AutoBlocked           []string      `json:"auto_blocked"`
-	Completed             []string      `json:"completed"` // by clean exit
+	Completed             []string      `json:"completed"`        // by clean exit
+	ReviewRequested       []string      `json:"review_requested"` // by clean exit
 	EndRequested          []string      `json:"end_requested"`
 	Exited                []string      `json:"exited"`
 	Spawned               []Spawned     `json:"spawned"`
@@ -73,7 +74,7 @@ func newReport(dry bool) *Report {
 	return &Report{
 		DryRun: dry, Promoted: none(), Reclaimed: none(), Extended: none(), Deferred: none(), Crashed: none(),
 		RateLimited: none(), ProtocolViolations: none(), TimedOut: none(), Stale: none(),
-		ReapedTerminalWorkers: none(), AutoBlocked: none(), Completed: none(), EndRequested: none(), Exited: none(),
+		ReapedTerminalWorkers: none(), AutoBlocked: none(), Completed: none(), ReviewRequested: none(), EndRequested: none(), Exited: none(),
 		Spawned: []Spawned{}, SpawnFailed: []SpawnFailed{}, Waiting: []Waiting{}, Paused: []Paused{}, Errors: []Failure{},
 	}
 }
@@ -108,6 +109,8 @@ func (r *Report) note(events []eventlog.Event) {
 			add(&r.AutoBlocked)
 		case *eventlog.Completed:
 			add(&r.Completed)
+		case *eventlog.ReviewRequested:
+			add(&r.ReviewRequested)
 		case *eventlog.TerminationRequested:
 			add(&r.EndRequested)
 		case *eventlog.Exited:

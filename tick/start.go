@@ -206,8 +206,8 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	if word.Detail != "" {
 		reason += ": " + word.Detail
 	}
-	booked, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
-	if err == nil && !booked && word.State != Refused && t.registered(l.Run) {
+	settled, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
+	if err == nil && !settled && word.State != Refused && t.registered(l.Run) {
 		// It did register after all, while we were making up our mind. One that
 		// was refused runs nothing, whatever became of its registration.
 		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
@@ -219,9 +219,9 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 // or disk left): not the card's fault, and not counted.
 var ErrInfrastructure = errors.New("the host refused")
 
-// notStarted books that a claimed card has no worker, and says whether it did:
-// if one registered in the meantime after all, nothing is booked and it lives.
-func (t *tick) notStarted(l Launch, cause error, infrastructure bool) (booked bool, err error) {
+// notStarted books that a claimed card has no worker. settled is false only if
+// one registered in the meantime after all: nothing is booked then and it lives.
+func (t *tick) notStarted(l Launch, cause error, infrastructure bool) (settled bool, err error) {
 	events, err := t.update(t.Clock(), projection.BookCutOff(projection.CutOff{
 		Run: l.Run, Error: cause.Error(), Infrastructure: infrastructure, Evidence: "no supervisor registered",
 	}, t.Policy.Limits))

@@ -156,7 +156,10 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 	case v.book:
 		end := projection.Ending{Run: r.ID, OtherBoot: e.OtherBoot, Unproven: v.unproven, Evidence: e.Why}
 		var err error
-		if end.Record, err = t.World.Record(r); err != nil {
+		if end.Record, err = t.World.Record(r); errors.Is(err, ErrInfrastructure) {
+			// It may be there and say otherwise: the next tick reads it.
+			return err
+		} else if err != nil {
 			// A record that cannot be read is no record, and is said so.
 			end.Evidence += "; " + err.Error()
 		}
@@ -210,7 +213,7 @@ func (t *tick) again(run uint64, e Evidence, reason string, request projection.D
 	}
 }
 
-// EndNow is the acting half of an operator's reclaim: it looks at one run whose
+// EndNow is the acting half of an operator's reclaim, cancel or archive: it looks at one run whose
 // end was requested and does at once what the next tick would do.
 func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
 	t := &tick{Dispatcher: d, Board: d.Board, rep: newReport(false), now: d.Clock()}

@@ -21,6 +21,8 @@ type World interface {
 	// tick: one scan serves all runs.
 	Look() Look
 	// Record returns the exit record of a run, nil if it left none.
+	// ErrInfrastructure says that it cannot be read just now, any other error
+	// that it is none.
 	Record(r *projection.Run) (*projection.ExitRecord, error)
 	// Claimer is the identity of this process, for the claims it makes.
 	Claimer() eventlog.Process

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"kanlog/eventlog"
+	"kanlog/projection"
 )
 
 // describe is the content of an event for people: what they would ask for
@@ -52,7 +53,11 @@ func describe(d eventlog.Payload) string {
 		if d.Holder != "" {
 			add("by %s", d.Holder)
 		}
-		add("%s, until %s", d.Origin, d.Deadline.Std().Format("15:04:05"))
+		until := "until"
+		if d.Origin == projection.OriginDispatch {
+			until = "supervisor due by"
+		}
+		add("%s, %s %s", d.Origin, until, d.Deadline.Std().Format("15:04:05"))
 	case *eventlog.Spawned:
 		add("supervisor pid %d", d.PID)
 	case *eventlog.Exited:
@@ -111,7 +116,11 @@ func describe(d eventlog.Payload) string {
 	case *eventlog.Commented:
 		quote("", d.Text)
 	case *eventlog.Fenced:
-		add("%s by run %d refused, the open run is %d", d.Verb, d.Presented, d.Current)
+		open := "no run is open"
+		if d.Current != 0 {
+			open = fmt.Sprintf("the open run is %d", d.Current)
+		}
+		add("%s by run %d refused, %s", d.Verb, d.Presented, open)
 	default:
 		add("%s", compact(d))
 	}

@@ -331,7 +331,11 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 				p.Breaker.Runs = 0 // off, also where the home's file has it on
 				return nil
 			}
-			return setCount(*f.Breaker, &p.Breaker.Runs)
+			if *f.Breaker < 0 || *f.Breaker > projection.MaxRetries {
+				return fmt.Errorf("%d is out of range (0 to %d; 0 = off)", *f.Breaker, projection.MaxRetries)
+			}
+			p.Breaker.Runs = *f.Breaker
+			return nil
 		}},
 		dur("breaker_pause", f.BreakerPause, &p.Breaker.Pause, time.Second),
 		dur("interval", f.Interval, &ignored, time.Second),

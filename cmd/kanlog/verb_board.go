@@ -34,7 +34,7 @@ func verifyCmd(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Check the log, the tables and the invariants; name the first thing wrong",
 		Long: `verify checks the hash chain and the numbering of the log, folds it anew, checks
-the invariants of the design after each event, and compares the tables with the
+the invariants (docs/invariants.md) after each event, and compares the tables with the
 fresh fold. It changes nothing. Exit 6: something is wrong.`,
 		Example: "  kanlog verify\n  kanlog verify --json",
 		Args:    exactly(0, "no arguments"),

@@ -37,6 +37,9 @@ func createCmd(a *app) *cobra.Command {
 			if given("max-retries") && d.MaxRetries < 1 {
 				return usage("--max-retries %d: at least 1 (1 = no second attempt)", d.MaxRetries)
 			}
+			if d.Assignee == "none" {
+				return usage("--assignee none: leave it out for nobody")
+			}
 			d.Blocked = given("blocked")
 			d.MaxRuntime = maxRuntime.std()
 			if given("max-runtime") && d.MaxRuntime == 0 {

@@ -122,7 +122,7 @@ func (a *app) printReport(rep *tick.Report) error {
 		{"asked to end", rep.EndRequested}, {"end deferred", rep.Deferred},
 		{"crashed", rep.Crashed}, {"rate limited", rep.RateLimited}, {"ended without an answer", rep.ProtocolViolations},
 		{"timed out", rep.TimedOut}, {"stale", rep.Stale}, {"ended after its answer", rep.ReapedTerminalWorkers},
-		{"completed", rep.Completed}, {"blocked", rep.AutoBlocked},
+		{"completed", rep.Completed}, {"waiting for review", rep.ReviewRequested}, {"gone after their answer", rep.Exited}, {"blocked", rep.AutoBlocked},
 	} {
 		if len(part.ids) > 0 {
 			fmt.Fprintf(&b, "%s%s: %s\n", would, part.what, strings.Join(part.ids, " "))
@@ -153,9 +153,9 @@ func (a *app) printReport(rep *tick.Report) error {
 	return a.printf("%s", b.String())
 }
 
-// evidence looks at the worker of a card, for the words of an event.
-func (a *app) evidence(w tick.World, id string) (run uint64, words string, err error) {
-	var r *projection.Run
+// evidence looks at the run that has a card, nil if none has, and says what is
+// known of its worker, for the words of an event.
+func (a *app) evidence(w tick.World, id string) (r *projection.Run, words string, err error) {
 	err = a.view(func(v projection.View) error {
 		t, err := v.MustTask(id)
 		if err != nil {
@@ -166,11 +166,11 @@ func (a *app) evidence(w tick.World, id string) (run uint64, words string, err e
 		}
 		return err
 	})
-	if err != nil || r == nil {
-		return 0, "", err
+	switch {
+	case err != nil || r == nil:
+		return nil, "", err
+	case !r.HasWorker:
+		return r, string(tick.NoWorker), nil
 	}
-	if !r.HasWorker {
-		return r.ID, string(tick.NoWorker), nil
-	}
-	return r.ID, w.Look().Worker(r).String(), nil
+	return r, w.Look().Worker(r).String(), nil
 }

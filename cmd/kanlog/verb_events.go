@@ -51,7 +51,7 @@ func eventsCmd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&kinds, "kind", nil, "only these kinds, separated by commas")
-	f.Uint64Var(&after, "after", 0, "only events with a higher number")
+	f.Var(&number[uint64]{&after}, "after", "only events with a higher number")
 	f.Var(&number[int]{&limit}, "limit", "at most this many (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
 	return cmd
@@ -151,5 +151,9 @@ func (a *app) eventLine(c eventlog.Commit, i int) string {
 	if j.Run != nil {
 		run = fmt.Sprintf("/%v", j.Run)
 	}
-	return clean(fmt.Sprintf("%5d  %s  %s%s  %s by %s: %s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, describe(c.Events[i].Data)), false)
+	what := describe(c.Events[i].Data)
+	if what != "" {
+		what = ": " + what
+	}
+	return clean(fmt.Sprintf("%5d  %s  %s%s  %s by %s%s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, what), false)
 }

@@ -37,7 +37,7 @@ func logsCmd(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&number[int64]{&tail}, "tail", "only the last BYTES, from the start of a line (default: all)")
+	f.Var(&number[int64]{&tail}, "tail", "only the last BYTES, from the start of a line if one begins there (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on until the run has ended")
 	f.Func("run", "which run (default: the newest)", func(s string) (err error) {
 		a.runFlag, err = runNumber(s)
@@ -152,12 +152,23 @@ func (a *app) logsEnd(id string, run uint64) error {
 	switch {
 	case err != nil:
 		a.warn("run %d: its exit record cannot be read: %v", run, err)
-	case rec == nil || rec.Started != "":
-		return nil // what started says its end in the output itself
-	default:
+	case rec == nil:
+		return a.noRecord(run)
+	case rec.Cause == proc.CauseNeverStarted:
 		a.warn("run %d: its command never started: %s", run, orDash(rec.Error, rec.Cause))
 	}
-	return nil
+	return nil // what was started, or tried, says its end in the output itself
+}
+
+// noRecord says what the board knows of a run that left no exit record.
+func (a *app) noRecord(run uint64) error {
+	return a.view(func(v projection.View) error {
+		r, err := v.Run(run)
+		if err == nil && r != nil && !r.Open() && !r.HasWorker {
+			a.warn("run %d left no exit record; it is booked as %s (%s)", run, r.Outcome, orDash(r.Error, r.Summary))
+		}
+		return err
+	})
 }
 
 // seekTail moves to the start of the first whole line among the last n bytes.

@@ -22,8 +22,9 @@ func reclaimCmd(a *app) *cobra.Command {
 process of the run is proven gone: the supervisor passes TERM on, kills what is
 left after the kill grace, and each dispatch presses on until then.
 
---force releases the card without that proof. A process may still be alive and
-go on writing beside the next run.`,
+--force releases the card without that proof, for a process that can neither be
+proven nor ruled out. It may still be alive and go on writing beside the next
+run, and nothing ends it any more: try it without --force first.`,
 		Example: "  kanlog reclaim t_1a2b --reason 'wrong branch'",
 		Args:    exactly(1, "one id"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -31,7 +32,7 @@ go on writing beside the next run.`,
 				return usage("reclaim needs --reason")
 			}
 			return a.stop(args[0], stopping{
-				verb: "reclaim", done: "reclaimed", then: "the card is ready when its processes are gone", forced: force,
+				verb: "reclaim", done: "reclaimed", then: "the card is ready when its processes are gone",
 				decide: func(id string, run uint64, evidence string, w projection.Writer) projection.Decider {
 					return projection.Reclaim(id, run, reason, evidence, force, w)
 				},
@@ -78,7 +79,7 @@ func archiveCmd(a *app) *cobra.Command {
 		Long: `archive takes cards off the board. Nothing is deleted: kanlog list --archived shows
 them, and their history stays. Cards that waited for an archived one wait no
 longer. A card that runs is archived when its worker is proven gone.`,
-		Example: "  kanlog archive t_1a2b\n  kanlog list --status done --json | jq -r '.[].id' | xargs kanlog archive",
+		Example: "  kanlog archive t_1a2b\n  kanlog list --status done --json | jq -r '.[].id' | xargs -r kanlog archive",
 		Args:    between(1, projection.MaxBulk, "one id or more"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.bulk(args, func(id string) error {
@@ -97,11 +98,9 @@ longer. A card that runs is archived when its worker is proven gone.`,
 
 // stopping is one way to take a card from its worker.
 type stopping struct {
-	verb string
-	done string // said when nothing is left to wait for
-	then string // what becomes of the card when something is
-	// forced: released without proof.
-	forced bool
+	verb   string
+	done   string // what became of a card that nothing runs any more
+	then   string // what becomes of one that still runs
 	decide func(id string, run uint64, evidence string, w projection.Writer) projection.Decider
 }
 
@@ -120,43 +119,84 @@ func (a *app) stop(prefix string, s stopping) error {
 	}
 	// What is known of the worker goes into the event; the decision does not
 	// depend on it.
-	run, evidence, err := a.evidence(d.World, id)
+	owner, evidence, err := a.evidence(d.World, id)
 	if err != nil {
 		return err
+	}
+	run := uint64(0)
+	if owner != nil {
+		run = owner.ID
 	}
 	res, err := a.update(s.verb, w, s.decide(id, run, evidence, w))
 	if err != nil {
 		return err
 	}
-	if s.forced {
-		a.warn("%s was released without proof; its evidence was: %s", id, evidence)
-	}
-	done, asked := s.done, false
-	for _, e := range res.Commit.Events {
-		if _, ok := e.Data.(*eventlog.TerminationRequested); ok {
-			asked = true
+	a.warnForced(id, owner, evidence, res)
+	// The wish is durable: now act on it, as every later tick will. A repeated
+	// call presses on too.
+	if run != 0 {
+		if _, err := d.EndNow(run); err != nil {
+			a.warn("%s: acting on it at once failed, the next kanlog dispatch does: %v", id, err)
 		}
 	}
-	if res.Note != "" {
-		// Decided before; a repeated call presses on all the same.
-		done, asked = res.Note, run != 0
-	}
-	if !asked {
-		return a.written(id, res, done)
-	}
-	// The wish is durable: now act on it, as every later tick will.
-	rep, err := d.EndNow(run)
-	if err != nil {
-		return fmt.Errorf("the end of run %d is requested and the next dispatch sees to it; acting now failed: %w", run, err)
-	}
+	done, err := a.stopped(id, run, s)
 	switch {
-	case len(rep.Reclaimed) > 0 || len(rep.ReapedTerminalWorkers) > 0:
-		// Its processes were gone already, and that is booked.
+	case err != nil:
+		// It is recorded all the same.
 		done = s.done
-	case len(rep.Deferred) > 0:
-		done = fmt.Sprintf("the end of run %d is requested, but its process can neither be proven nor ruled out: the card stays claimed (kanlog why %s; kanlog reclaim --force releases it)", run, id)
-	default:
-		done = fmt.Sprintf("the end of run %d is requested; %s", run, s.then)
+		a.warn("%s: what became of it could not be read: %v", id, err)
+	case res.Note != "" && run == 0:
+		done = res.Note
 	}
 	return a.written(id, res, done)
+}
+
+// stopped says what became of a card and of the run that had it, as they stand.
+func (a *app) stopped(id string, run uint64, s stopping) (words string, err error) {
+	err = a.view(func(v projection.View) error {
+		t, err := v.MustTask(id)
+		if err != nil {
+			return err
+		}
+		words = s.done
+		if s.verb == "reclaim" {
+			words += "; the card is " + t.Status
+		}
+		if t.Owner() != run || run == 0 {
+			return nil
+		}
+		r, err := v.Run(run)
+		if err != nil || r == nil {
+			return err
+		}
+		switch {
+		case r.DeferredReason != "":
+			words = fmt.Sprintf("the end of run %d is requested, but its process can neither be proven nor ruled out (%s): the card waits for it; kanlog reclaim %s --force --reason T releases it without proof", run, r.DeferredReason, id)
+		case t.CurrentRun == run:
+			words = fmt.Sprintf("the end of run %d is requested; %s", run, s.then)
+		case s.verb == "reclaim":
+			words = fmt.Sprintf("the process of run %d is being ended; the card is %s", run, t.Status)
+		default:
+			words += fmt.Sprintf("; the process of run %d is being ended", run)
+		}
+		return nil
+	})
+	return words, err
+}
+
+// warnForced says what a release without proof means, once it has happened.
+func (a *app) warnForced(id string, owner *projection.Run, evidence string, res projection.Result) {
+	for _, e := range res.Commit.Events {
+		switch d := e.Data.(type) {
+		case *eventlog.Reclaimed:
+			if !d.Forced {
+				continue
+			}
+		case *eventlog.Exited:
+		default:
+			continue
+		}
+		a.warn("%s was released without proof; what is known of its supervisor, process %d: %s", id, owner.PID, evidence)
+		a.warn("if it lives, nothing ends it any more: that is up to you, before the card runs again beside it")
+	}
 }

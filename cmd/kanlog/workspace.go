@@ -21,7 +21,7 @@ import (
 const gitTimeout = time.Minute
 
 // prepareWorkspace makes the directory the worker runs in, or finds it made.
-// Nothing is ever removed here.
+// Nothing that a worker may have touched is ever removed here.
 func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, error) {
 	switch t.WorkspaceKind {
 	case projection.Dir:
@@ -67,32 +67,83 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 	}
 	defer lock.Unlock()
 	g := gitRunner{begin: begin, repo: repo, lock: lock.File()}
-	dir, err := g.run("rev-parse", "--git-common-dir")
-	if err != nil {
-		return "", fmt.Errorf("%s is not a git repository: %s", repo, dir)
+	if out, err := g.run("rev-parse", "--git-common-dir"); err != nil {
+		return "", fmt.Errorf("%s is not a git repository: %s", repo, gitSays(out, err))
 	}
 	if _, err := os.Stat(filepath.Join(path, ".git")); err == nil {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(repo, dir)
-		}
-		// git says so itself while a worktree is not finished. Nothing but git
-		// has been in such a one: what is there can be made anew.
-		why, err := os.ReadFile(filepath.Join(dir, "worktrees", t.ID, "locked"))
-		if err != nil || strings.TrimSpace(string(why)) != "initializing" {
+		if finished(lock.File()) || !unfinished(path) {
 			return path, nil
 		}
+		// Nothing but git has been in it: what is there can be made anew.
 		if out, err := g.run("worktree", "remove", "--force", "--force", path); err != nil {
-			return "", fmt.Errorf("an unfinished worktree cannot be removed: %s", out)
+			return "", fmt.Errorf("an unfinished worktree cannot be removed: %s", gitSays(out, err))
 		}
+	} else if os.Remove(path) == nil || errors.Is(noEntry(path), os.ErrNotExist) {
+		// Somebody deleted it, or git was killed before it had begun: where git
+		// still has it on its list, it would refuse to make it again.
+		_, _ = g.run("worktree", "remove", "--force", "--force", path)
+	}
+	if err := lock.File().Truncate(0); err != nil {
+		return "", err
 	}
 	args := []string{"worktree", "add", path, branch}
 	if _, err := g.run("rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
 		args = []string{"worktree", "add", "-b", branch, path}
 	}
 	if out, err := g.run(args...); err != nil {
-		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), out)
+		return "", fmt.Errorf("git %s: %s", strings.Join(args, " "), gitSays(out, err))
+	}
+	if _, err := lock.File().WriteAt([]byte(worktreeFinished), 0); err != nil {
+		return "", err
 	}
 	return path, nil
+}
+
+// worktreeFinished stands in the lock file of a worktree that git has finished.
+// From then on a worker may have been in it, and it is never removed.
+const worktreeFinished = "finished\n"
+
+func finished(lock *os.File) bool {
+	said := make([]byte, len(worktreeFinished))
+	n, _ := lock.ReadAt(said, 0)
+	return string(said[:n]) == worktreeFinished
+}
+
+// unfinished tells whether git itself says that it has not finished a worktree.
+// It says so in the directory that the worktree names: git picks another name
+// for that than ours if there is something left under ours.
+func unfinished(path string) bool {
+	text, err := os.ReadFile(filepath.Join(path, ".git"))
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	if err != nil || !ok {
+		return false
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(path, dir)
+	}
+	why, err := os.ReadFile(filepath.Join(dir, "locked"))
+	return err == nil && strings.TrimSpace(string(why)) == "initializing"
+}
+
+func noEntry(path string) error {
+	_, err := os.Lstat(path)
+	return err
+}
+
+// gitSays is what git gave as its reason: it comes last, after what it did.
+func gitSays(out string, err error) string {
+	lines := strings.Split(out, "\n")
+	last := lines[len(lines)-1]
+	for _, line := range lines {
+		if strings.HasPrefix(line, "fatal: ") || strings.HasPrefix(line, "error: ") {
+			last = line
+			break
+		}
+	}
+	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.Exited() && last != "" {
+		return last
+	}
+	return strings.TrimSpace(last + " (" + err.Error() + ")")
 }
 
 // gitRunner runs git in one repository.

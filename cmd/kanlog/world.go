@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,8 +69,11 @@ func (w *world) Claimer() eventlog.Process { return w.self }
 // that could concern it: its token is known all the same.
 func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
 	rec, err := proc.ReadRecord(w.a.files().record(r.Task, r.ID), token(w.uuid, r.ID), r.ID)
-	if err != nil || rec == nil {
-		return nil, err
+	switch {
+	case errors.Is(err, syscall.EIO):
+		return nil, fmt.Errorf("%w: %w", tick.ErrInfrastructure, err)
+	case err != nil || rec == nil:
+		return nil, hostRefused(err)
 	}
 	return exitRecord(*rec), nil
 }
