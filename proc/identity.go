@@ -44,27 +44,38 @@ type Identity struct {
 func Self() Identity { return identify(newWorld()) }
 
 func identify(w world) Identity {
-	id := Identity{PID: w.self(), Fingerprint: Unverified}
+	id := Identity{PID: w.self()}
 	id.Machine, _ = w.machine()
 	id.PIDNS, _ = w.pidNS()
+	// A reading that fails in passing must not leave a run that nobody may ever
+	// end.
+	for range captureTries {
+		if id.Fingerprint = capture(w, id.PID); id.Fingerprint != Unverified {
+			break
+		}
+	}
+	return id
+}
+
+// capture returns the fingerprint of a process, Unverified if it cannot be told.
+func capture(w world, pid int) string {
 	boot, err := w.bootID()
 	if err != nil || boot == "" {
-		return id
+		return Unverified
 	}
 	first, err := startOfFirst(w)
 	if err != nil {
-		return id
+		return Unverified
 	}
-	line, err := w.stat(id.PID)
+	line, err := w.stat(pid)
 	if err != nil {
-		return id
+		return Unverified
 	}
 	s, err := parseStat(line)
 	if err != nil {
-		return id
+		return Unverified
 	}
-	id.Fingerprint = boot + ":" + first + "|" + s.start
-	return id
+	return boot + ":" + first + "|" + s.start
 }
 
 // hidden stands for the start tick of a PID 1 that we may not see.

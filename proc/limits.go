@@ -24,6 +24,9 @@ const (
 	// maxInterpreter is as much of a script's first line as the kernel reads.
 	maxInterpreter = 256
 
+	// captureTries is how often a process tries to tell its own identity.
+	captureTries = 3
+
 	// maxLooks is how often a process is looked at again when two readings of
 	// one moment contradict each other (it was just ending).
 	maxLooks = 3

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -250,6 +251,17 @@ func TestDeferEnd(t *testing.T) {
 			}},
 		{name: "once for a reason", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "", 0)) }, when: wait("unreadable")},
 		{name: "again for another", given: func(b *board) { asked(b); b.must(DeferEnd(2, "unreadable", "", 0)) }, when: wait("foreign"), want: "reclaim_deferred"},
+		{name: "in turn: not again", given: func(b *board) {
+			asked(b)
+			b.must(DeferEnd(2, "unreadable", "", 0))
+			b.must(DeferEnd(2, "foreign", "", 0))
+		}, when: wait("unreadable")},
+		{name: "for more reasons than anybody needs", given: func(b *board) {
+			asked(b)
+			for i := range MaxDeferred {
+				b.must(DeferEnd(2, fmt.Sprint("reason ", i), "", 0))
+			}
+		}, when: wait("one more")},
 		{name: "nobody asked", given: func(b *board) { card(b); b.start("a") }, when: wait("unreadable")},
 		{name: "gone by now", given: func(b *board) { asked(b); b.ends(2, 0) }, when: wait("unreadable")},
 		{name: "a lease that would run out sooner is moved", given: func(b *board) { asked(b); b.wait(14 * time.Minute) }, want: "reclaim_deferred",

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,8 @@ func DeferEnd(run uint64, reason, evidence string, wait time.Duration) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		reason := cut(reason, MaxError)
 		r, err := v.Run(run)
-		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt == 0 || r.DeferredReason == reason {
+		if err != nil || r == nil || !r.HasWorker || r.EndRequestedAt == 0 ||
+			slices.Contains(r.DeferredReasons, reason) || len(r.DeferredReasons) >= MaxDeferred {
 			return Decision{}, err
 		}
 		d := &eventlog.ReclaimDeferred{Reason: reason, Evidence: evidence}

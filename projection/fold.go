@@ -88,6 +88,7 @@ func (f *folder) event(e eventlog.Event) error {
 	case *eventlog.ReclaimDeferred:
 		return f.both(e, func(t *Task, r *Run) error {
 			r.DeferredReason = d.Reason
+			r.DeferredReasons = append(r.DeferredReasons, d.Reason)
 			if d.ClaimExpires != 0 {
 				r.ClaimExpires = d.ClaimExpires
 			}

@@ -54,6 +54,10 @@ const (
 	MaxUncounted = 100
 )
 
+// MaxDeferred is how many reasons are written for which a requested end of one
+// run waits.
+const MaxDeferred = 10
+
 // ClockSlack is how far a recorded moment may lie ahead of a decision's own time
 // before it counts as written by a clock that was set back since. A tick reads
 // its time once and may then wait for the store while others write: what they

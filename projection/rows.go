@@ -106,8 +106,11 @@ type Run struct {
 	EndRequestedAt eventlog.Time
 	EndReason      string
 	EndDetail      string
-	// DeferredReason is the last reclaim_deferred, so that it is written once.
-	DeferredReason string
+	// DeferredReason is the last reclaim_deferred, DeferredReasons are all of
+	// them, so that each is written once: dispatchers in two containers see one
+	// process in two ways, and would write in turn for ever.
+	DeferredReason  string
+	DeferredReasons []string
 
 	ExitCode *int64
 	Signal   string

@@ -54,7 +54,15 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return r.ending(), nil
+		if why := r.ending(); why != "" {
+			return why, nil
+		}
+		// It does not wait, but nothing ends it for being late either.
+		if until := r.Until(now); !until.IsZero() && r.unproven() && now.Std().After(until) {
+			return fmt.Sprintf("run %d is over its time since %s and cannot be ended: what its supervisor is was not captured when it registered; kanlog reclaim %s --force --reason T lets the card go on beside it",
+				r.ID, eventlog.TimeOf(until), t.ID), nil
+		}
+		return "", nil
 	case Done, Archived:
 		return "", nil
 	}
@@ -96,3 +104,7 @@ func (r *Run) ending() string {
 	}
 	return fmt.Sprintf("run %d is being ended (%s) since %s; each kanlog dispatch presses on", r.ID, reason, r.EndRequestedAt)
 }
+
+// unproven tells whether nothing on record can ever prove what the supervisor
+// is: it is never signalled.
+func (r *Run) unproven() bool { return r.HasWorker && !strings.Contains(r.Fingerprint, "|") }

@@ -43,6 +43,13 @@ func TestWhy(t *testing.T) {
 		}, here, []string{"3 more"}},
 		{"running", started, here, nil},
 		{"being ended", func(b *board) { started(b); b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim})) }, here, []string{"run 2 is being ended (reclaim)"}},
+		{"over its time, and nobody may end it", func(b *board) {
+			b.create("a", func(d *Draft) { d.MaxRuntime = time.Minute })
+			r := b.registration("a", b.claim("a"))
+			r.Worker.Fingerprint = "unverified"
+			b.must(Register(r))
+			b.wait(time.Hour)
+		}, here, []string{"over its time since", "cannot be ended", "kanlog reclaim t_40ff03a0 --force --reason T"}},
 		{"its end is deferred", func(b *board) {
 			started(b)
 			b.must(RequestEnd(EndRequest{Run: 2, Reason: EndReclaim}))
