@@ -1,0 +1,496 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/proc"
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+// The simulation: the real deciders, fold, judge, admission, executor and prober
+// on a machine that is made up (sim_machine_test.go), with supervisors, workers
+// and operators that are made up too (sim_people_test.go). One seed is one
+// history. Everybody may be killed or stopped between any two steps, and what was
+// read grows old before it is acted on. After every step what must never break is
+// checked (sim_check_test.go); at the end, with fair ticks and nothing going wrong
+// any more, every card reaches an end or a stated hold.
+
+var (
+	simSeed  = flag.Uint64("sim.seed", 0, "run this one history, as a failed TestSimulation prints it")
+	simCount = flag.Int("sim.count", 2000, "how many histories TestSimulation runs")
+	simFirst = flag.Uint64("sim.first", 1, "the first seed")
+)
+
+const simSteps = 400
+
+func TestSimulation(t *testing.T) {
+	if *simSeed != 0 {
+		h := simulate(t, *simSeed, simSteps, 0)
+		for _, line := range h.trace {
+			t.Log(line)
+		}
+		if h.failure != "" {
+			t.Fatal(h.failure)
+		}
+		return
+	}
+	reached := newReach()
+	for i := range *simCount {
+		seed := *simFirst + uint64(i)
+		if h := simulate(t, seed, simSteps, 0); h.failure != "" {
+			t.Fatal(shrink(t, seed, h))
+		} else {
+			reached.add(h)
+		}
+	}
+	reached.report(t, *simCount)
+}
+
+// shrink looks for the shortest history of a seed that still fails, with as few
+// kinds of trouble as possible, and tells it.
+func shrink(t *testing.T, seed uint64, first *sim) string {
+	steps, without := first.steps, trouble(0)
+	best := first
+	for kind := trouble(1); kind < allTrouble; kind <<= 1 {
+		if h := simulate(t, seed, simSteps, without|kind); h.failure != "" {
+			without, best, steps = without|kind, h, h.steps
+		}
+	}
+	for cut := steps / 2; cut > 0; cut /= 2 {
+		for steps > cut {
+			h := simulate(t, seed, steps-cut, without)
+			if h.failure == "" {
+				break
+			}
+			steps, best = min(steps-cut, h.steps), h
+		}
+	}
+	tail := best.trace[max(0, len(best.trace)-120):]
+	return fmt.Sprintf("seed %d fails: %s\nshrunk to %d steps: %s\n  %s\nto see all of it: go test ./cmd/kanlog -run TestSimulation -sim.seed %d",
+		seed, first.failure, best.steps, best.failure, strings.Join(tail, "\n  "), seed)
+}
+
+// trouble is what may go wrong in a history, as bits that shrink can take away.
+type trouble uint
+
+const (
+	byKill trouble = 1 << iota
+	byStop
+	byReboot
+	byNoise
+	byStrangers
+	byOperators
+	byClock
+	byStore
+	bySecondTick
+	allTrouble
+)
+
+// sim is one history.
+type sim struct {
+	r       *rand.Rand
+	without trouble
+	steps   int
+	fair    bool
+	trace   []string
+	failure string
+
+	began  time.Time // of the bubble
+	offset time.Duration
+	store  *projection.MemStore
+	app    *app
+	m      *simMachine
+	policy tick.Policy
+	// second: dispatches come from two PID namespaces. A descendant that closed
+	// its output is not found from the other one (not promised), so that in such a
+	// history none does.
+	second bool
+
+	dispatchers []*simDispatcher
+	intents     []*simIntent
+	reqMu       sync.Mutex
+	requests    []*simRequest
+	records     map[uint64]*proc.Record
+	forced      map[uint64]bool // runs that were released without proof
+	signalling  uint64          // the run for which signals are sent right now
+	audit       simAudit
+	made        int
+	cards       []string
+}
+
+// simulate runs one history to its end.
+func simulate(t *testing.T, seed uint64, steps int, without trouble) *sim {
+	var s *sim
+	synctest.Test(t, func(t *testing.T) {
+		s = &sim{
+			r: rand.New(rand.NewPCG(seed, 7)), without: without, began: time.Now(),
+			store:   &projection.MemStore{Mem: eventlog.NewMem([16]byte{9})},
+			app:     &app{boardDir: "/board"},
+			records: map[uint64]*proc.Record{}, forced: map[uint64]bool{}, audit: newSimAudit(),
+			policy: defaults().policy,
+		}
+		s.m = &simMachine{s: s, procs: map[simPID]*simProc{}, ticks: 1000, first: map[string]int{"a": 1, "b": 900}}
+		s.policy.MaxInProgress = 3
+		// Shorter than max runtime, or that would always be first.
+		s.policy.Limits.HeartbeatStale = 8 * time.Minute
+		s.second = s.r.IntN(2) == 0
+		if s.r.IntN(3) == 0 {
+			s.policy.Breaker.Runs = 3
+		}
+		for name, clean := range map[string]string{"coder": projection.CleanViolation, "tool": projection.CleanComplete, "other": projection.CleanReview} {
+			s.policy.Profiles[name] = tick.Profile{Name: name, Command: []string{name}, OnCleanExit: clean, MaxRuntime: 20 * time.Minute, MaxInProgress: 2}
+		}
+		for range 3 {
+			s.newCard()
+		}
+		for s.steps = 0; s.steps < steps && s.failure == ""; s.steps++ {
+			s.step()
+		}
+		if s.failure == "" {
+			s.settle()
+		}
+		if s.failure == "" {
+			if rep := s.store.Verify(); rep.Problem != "" {
+				s.fail("verify: %s", rep.Problem)
+			}
+		}
+		// Nothing of the bubble may be left.
+		for _, d := range s.dispatchers {
+			s.kill(d)
+		}
+		synctest.Wait()
+	})
+	return s
+}
+
+func (s *sim) now() eventlog.Time {
+	return eventlog.TimeOf(time.Unix(1_800_000_000, 0).Add(time.Since(s.began)).Add(s.offset))
+}
+
+func (s *sim) note(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%4d %s ", s.steps, s.now().Std().Format("15:04:05"))+fmt.Sprintf(format, args...))
+}
+
+func (s *sim) fail(format string, args ...any) {
+	if s.failure == "" {
+		s.failure = fmt.Sprintf(format, args...)
+		s.note("FAILED: %s", s.failure)
+	}
+}
+
+// may tells whether a kind of trouble happens now, n times in a thousand.
+func (s *sim) may(kind trouble, n int) bool {
+	// The number is drawn in any case, so that taking away one kind of trouble
+	// changes the rest of the history as little as possible.
+	return s.r.IntN(1000) < n && s.without&kind == 0 && !s.fair
+}
+
+// step lets one thing happen.
+func (s *sim) step() {
+	switch {
+	case s.may(byKill, 12):
+		s.killSomebody()
+	case s.may(byStop, 15):
+		s.stopSomebody()
+	case s.may(byReboot, 2):
+		s.reboot()
+	case s.may(byNoise, 8):
+		s.m.noise = []int{0, 0, 30, 300}[s.r.IntN(4)]
+		s.note("one reading of /proc in a thousand fails %d times", s.m.noise)
+	case s.may(byStrangers, 40):
+		s.stranger()
+	case s.may(byOperators, 60):
+		s.operate()
+	case s.may(byClock, 8):
+		jump := []time.Duration{-time.Hour, -30 * time.Second, 20 * time.Second, 3 * time.Hour}[s.r.IntN(4)]
+		s.offset += jump
+		s.note("the clock jumps by %s", jump)
+	case s.r.IntN(12) == 0:
+		s.advance([]time.Duration{time.Millisecond, time.Second, 6 * time.Second, 40 * time.Second, 3 * time.Minute, 16 * time.Minute}[s.r.IntN(6)])
+	case s.r.IntN(9) == 0:
+		s.newTick("a")
+	case s.r.IntN(40) == 0 && s.second:
+		s.newTick("b")
+	case s.r.IntN(2) == 0 && s.release():
+	default:
+		s.live()
+	}
+	synctest.Wait()
+	s.check()
+}
+
+// advance lets time go by for everybody.
+func (s *sim) advance(d time.Duration) {
+	s.note("%s go by", d)
+	time.Sleep(d)
+	s.m.ticks += int(d / (10 * time.Millisecond))
+}
+
+// newTick starts a dispatch in a namespace, unless too many are at it.
+func (s *sim) newTick(ns string) {
+	busy := 0
+	for _, d := range s.dispatchers {
+		if !d.over {
+			busy++
+		}
+	}
+	if busy >= 3 {
+		return
+	}
+	s.made++
+	d := &simDispatcher{s: s, n: s.made, die: make(chan struct{})}
+	d.proc = s.m.add(ns, nil, "dispatcher")
+	s.dispatchers = append(s.dispatchers, d)
+	s.note("dispatch %d begins as %s %d", d.n, ns, d.proc.pid)
+	go d.tick()
+}
+
+// simDispatcher is one process that runs one tick.
+type simDispatcher struct {
+	s    *sim
+	n    int
+	proc *simProc
+	dead bool
+	over bool
+	die  chan struct{}
+}
+
+func (d *simDispatcher) tick() {
+	defer func() { d.over = true }()
+	dis := &tick.Dispatcher{
+		Board: simBoard{d}, World: simWorld{d}, Policy: d.s.policy, Actor: fmt.Sprintf("dispatcher:host/%d", d.n),
+		Clock: func() eventlog.Time { d.yield("clock"); return d.s.now() },
+		Lock:  d.lock, Hook: func(point string) { d.yield(point) },
+	}
+	_, err := dis.Tick(context.Background(), tick.Options{Max: -1})
+	if d.dead {
+		return
+	}
+	if err != nil {
+		d.s.note("dispatch %d: %v", d.n, err)
+	}
+	d.s.m.end(d.proc)
+}
+
+// lock is the dispatch lock. Safety does not rest on it: now and then two ticks
+// go on beside each other.
+func (d *simDispatcher) lock() (func(), error) {
+	for _, o := range d.s.dispatchers {
+		if o != d && !o.over && !o.dead && !d.s.may(bySecondTick, 300) {
+			return nil, eventlog.ErrBusy
+		}
+	}
+	return func() {}, nil
+}
+
+// simRequest is somebody who wants to go on.
+type simRequest struct {
+	d    *simDispatcher
+	what string
+	goOn chan bool
+}
+
+// yield is a moment at which everybody else may act, and at which this process
+// may be killed.
+func (d *simDispatcher) yield(what string) {
+	r := &simRequest{d, what, make(chan bool)}
+	d.s.reqMu.Lock()
+	d.s.requests = append(d.s.requests, r)
+	d.s.reqMu.Unlock()
+	select {
+	case <-r.goOn:
+	case <-d.die:
+		runtimeGoexit()
+	}
+}
+
+// release lets one dispatcher go on.
+func (s *sim) release() bool {
+	var able []*simRequest
+	for _, r := range s.requests {
+		if !r.d.proc.stopped && !r.d.dead {
+			able = append(able, r)
+		}
+	}
+	if len(able) == 0 {
+		return false
+	}
+	// Goroutines of one tick arrive in any order; a seed means one.
+	slices.SortStableFunc(able, func(a, b *simRequest) int {
+		if a.d.n != b.d.n {
+			return a.d.n - b.d.n
+		}
+		return strings.Compare(a.what, b.what)
+	})
+	r := able[s.r.IntN(len(able))]
+	s.requests = slices.DeleteFunc(s.requests, func(o *simRequest) bool { return o == r })
+	close(r.goOn)
+	return true
+}
+
+// kill ends a dispatcher where it stands.
+func (s *sim) kill(d *simDispatcher) {
+	if d.dead || d.over {
+		return
+	}
+	d.dead = true
+	s.requests = slices.DeleteFunc(s.requests, func(o *simRequest) bool { return o.d == d })
+	close(d.die)
+	s.m.end(d.proc)
+}
+
+// update is every write of the history.
+func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider) (projection.Result, error) {
+	before, _ := s.store.Mem.Head()
+	res, err := s.store.Update(actor, now, decide)
+	// From the log, since a refusal may leave a trace too.
+	_ = s.store.Mem.Read(before.Commit+1, func(c eventlog.Commit) error {
+		for i, e := range c.Events {
+			run := e.Run
+			if _, opens := e.Data.(*eventlog.Claimed); opens {
+				run = c.Seq + uint64(i)
+			}
+			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), actor, describe(e.Data))
+			s.audited(e, run, actor)
+		}
+		return nil
+	})
+	return res, err
+}
+
+// simBoard is the board as one dispatcher sees it.
+type simBoard struct{ d *simDispatcher }
+
+var errKilled = errors.New("killed")
+
+func (b simBoard) Update(actor string, now eventlog.Time, decide projection.Decider) (projection.Result, error) {
+	s := b.d.s
+	switch {
+	case b.d.dead:
+		return projection.Result{}, errKilled
+	case s.may(byStore, 3):
+		return projection.Result{}, eventlog.ErrBusy
+	}
+	res, err := s.update(actor, now, decide)
+	if err == nil && s.may(byStore, 2) {
+		// It is stored, but nobody can say so.
+		return projection.Result{}, eventlog.ErrUnknownOutcome
+	}
+	return res, err
+}
+
+func (b simBoard) View(fn func(projection.View) error) error {
+	b.d.yield("view")
+	return b.d.s.store.View(fn)
+}
+
+// simWorld is the machine as one dispatcher sees it: the real mapping of what the
+// real prober finds.
+type simWorld struct{ d *simDispatcher }
+
+func (w simWorld) view() simView { return simView{w.d.s.m, w.d.proc} }
+
+func (w simWorld) Look() tick.Look {
+	w.d.yield("look")
+	real := &world{a: w.d.s.app, uuid: w.d.s.store.Mem.UUID()}
+	return &simLook{w.d, &look{w: real, prober: proc.NewProberOn(w.view())}}
+}
+
+type simLook struct {
+	d    *simDispatcher
+	look *look
+}
+
+func (l *simLook) Worker(r *projection.Run) tick.Evidence {
+	l.d.yield("probe")
+	e := l.look.Worker(r)
+	l.d.s.note("dispatch %d finds run %d %s", l.d.n, r.ID, e)
+	return e
+}
+
+func (l *simLook) Claimer(r *projection.Run) tick.Evidence {
+	l.d.yield("probe claimer")
+	return l.look.Claimer(r)
+}
+
+func (l *simLook) Signal(r *projection.Run, e tick.Evidence, sig tick.Signal) error {
+	l.d.yield("signal")
+	l.d.s.note("dispatch %d: %s run %d", l.d.n, sig, r.ID)
+	l.d.s.signalling = r.ID
+	defer func() { l.d.s.signalling = 0 }()
+	return l.look.Signal(r, e, sig)
+}
+
+func (w simWorld) Record(r *projection.Run) (*projection.ExitRecord, error) {
+	w.d.yield("record")
+	rec := w.d.s.records[r.ID]
+	if rec == nil {
+		return nil, nil
+	}
+	return exitRecord(*rec), nil
+}
+
+func (w simWorld) Claimer() eventlog.Process {
+	w.d.yield("claim")
+	return processOf(proc.IdentifyOn(w.view()))
+}
+
+func (w simWorld) Start(l tick.Launch, begin func(fork func() error) error) (tick.Started, error) {
+	w.d.yield(fmt.Sprintf("prepare %d", l.Run))
+	s := w.d.s
+	switch {
+	case s.may(byStore, 20):
+		return nil, errors.New("the workspace cannot be made")
+	case s.may(byStore, 10):
+		return nil, fmt.Errorf("%w: no room", tick.ErrInfrastructure)
+	}
+	var sv *simSupervisor
+	err := begin(func() error {
+		if w.d.dead {
+			return errKilled
+		}
+		sv = s.newSupervisor(w.d, l)
+		return nil
+	})
+	return simStarted{w.d, sv}, err
+}
+
+type simStarted struct {
+	d  *simDispatcher
+	sv *simSupervisor
+}
+
+func (s simStarted) PID() int          { return s.sv.p.pid }
+func (s simStarted) Workspace() string { return "/ws" }
+
+func (s simStarted) Await(ctx context.Context) tick.FirstWord {
+	select {
+	case w := <-s.sv.word:
+		return w
+	case <-s.sv.gone:
+		// Its word may have come just before.
+		select {
+		case w := <-s.sv.word:
+			return w
+		default:
+		}
+		return tick.FirstWord{State: tick.Died, Detail: "killed"}
+	case <-ctx.Done():
+		return tick.FirstWord{State: tick.TimedOut}
+	case <-s.d.die:
+		runtimeGoexit()
+	}
+	panic("unreachable")
+}
