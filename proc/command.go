@@ -37,7 +37,7 @@ func (s *supervisor) runCommand() Record {
 	}
 	// The worker and what it starts hold the lock now; ours is the private one.
 	s.lock.output.Close()
-	s.tree = tree{command: pid, self: os.Getpid()}
+	s.tree = newTree(pid, os.Getpid())
 	rec := s.attend()
 	rec.Started = stamp(started)
 	s.say(trailer(rec))
@@ -179,6 +179,10 @@ func (s *supervisor) attend() Record {
 		if done {
 			ended, listening = true, time.Now()
 			rec = s.recordOf(status)
+			if ending && grace != nil {
+				// What was forked just when the others were told has not been.
+				s.tree.signal(syscall.SIGTERM, true)
+			}
 		}
 		told = told || s.toldToEnd() // select takes any of what is ready
 		terminated = terminated || told && (!ended || mayBeStop(rec) && time.Since(listening) < stopPause)

@@ -63,7 +63,7 @@ func TestInsideGuards(t *testing.T) {
 	nobody := 1 << 21
 	for _, group := range []int{0, 1, -1, os.Getpid(), syscall.Getpgrp()} {
 		for _, reaped := range []bool{false, true} {
-			tree{command: group, self: nobody}.signal(syscall.SIGTERM, reaped)
+			newTree(group, nobody).signal(syscall.SIGTERM, reaped)
 		}
 	}
 
@@ -110,6 +110,6 @@ func TestInsideGuards(t *testing.T) {
 	}
 	// Not a proof by silence: the same way of signalling does reach a group.
 	own := bystanders["its own group"]
-	tree{command: own.Process.Pid, self: nobody}.signal(syscall.SIGTERM, false)
+	newTree(own.Process.Pid, nobody).signal(syscall.SIGTERM, false)
 	await(t, "the group that may be signalled ends", func() bool { return !lives(own.Process.Pid) })
 }

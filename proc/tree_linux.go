@@ -6,7 +6,11 @@ import "syscall"
 type tree struct {
 	command int // first child, and its process group
 	self    int
+	// told holds who was sent SIGTERM, with the start tick of each.
+	told map[int]string
 }
+
+func newTree(command, self int) tree { return tree{command, self, map[int]string{}} }
 
 // signal sends sig to the whole tree: first, at once, to the command's process
 // group, then to every descendant found through its parent links, whatever
@@ -16,18 +20,21 @@ type tree struct {
 //
 // SIGKILL looks again until it finds nobody new, so a tree that forks faster than
 // it is walked is still caught up with. SIGTERM does not: who is new may be what
-// a handler of it started (kanlog fail, a clean-up), and who slipped through is
-// killed after the grace.
+// a handler of it started (kanlog fail, a clean-up). Called again, it is sent to
+// those who were not told before.
 //
 // reaped says that the command was waited for. Its number is then only safe as
 // that of a group while somebody of ours is in the group.
 func (t tree) signal(sig syscall.Signal, reaped bool) {
 	w := newWorld()
 	sent := map[int]string{}
-	grouped := false
+	if sig == syscall.SIGTERM {
+		sent = t.told
+	}
+	first, grouped := len(sent) == 0, false
 	for round := range walkRounds {
 		found := t.descendants(w)
-		if round == 0 && t.mayKillGroup(found, reaped) {
+		if first && round == 0 && t.mayKillGroup(found, reaped) {
 			grouped = syscall.Kill(-t.command, sig) == nil
 		}
 		fresh := false

@@ -30,7 +30,7 @@ func TestMayKillGroup(t *testing.T) {
 		{"our group", syscall.Getpgrp(), inGroup, false, false},
 	}
 	for _, tt := range tests {
-		if got := (tree{command: tt.command, self: own}).mayKillGroup(tt.found, tt.reaped); got != tt.want {
+		if got := (newTree(tt.command, own)).mayKillGroup(tt.found, tt.reaped); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

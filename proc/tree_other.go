@@ -11,6 +11,8 @@ type tree struct {
 	self    int
 }
 
+func newTree(command, self int) tree { return tree{command, self} }
+
 func (t tree) signal(sig syscall.Signal, reaped bool) {
 	if t.command <= 1 || t.command == t.self || t.command == syscall.Getpgrp() {
 		return
