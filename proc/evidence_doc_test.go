@@ -30,7 +30,12 @@ var evidenceWorlds = map[string]func(w *fakeWorld, id *Identity){
 	},
 	"other namespace, lock held": func(w *fakeWorld, id *Identity) { id.PIDNS, w.lock = "4026532000", lockHeld },
 	"other namespace, lock free": func(w *fakeWorld, id *Identity) { id.PIDNS = "4026532000" },
-	"other namespace, no lock":   func(w *fakeWorld, id *Identity) { id.PIDNS, w.lock = "4026532000", lockUnknown },
+	"other namespace, seen here": func(w *fakeWorld, id *Identity) {
+		id.PIDNS = "4026532000"
+		w.procs[310] = stranger(310, "7100")
+		w.procs[310].env = "KANLOG_TOKEN=" + runToken + "\x00"
+	},
+	"other namespace, no lock": func(w *fakeWorld, id *Identity) { id.PIDNS, w.lock = "4026532000", lockUnknown },
 	"other machine": func(w *fakeWorld, id *Identity) {
 		w.supervisor()
 		id.Machine, id.Fingerprint = "machine-b", "boot-b:3|"+superStart

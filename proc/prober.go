@@ -41,7 +41,15 @@ func (p *Prober) Probe(id Identity) Evidence {
 		return concludeForeign(at, where, lockUnknown, nil)
 	case foreign:
 		lock, err := p.askLock(id)
-		return concludeForeign(at, where, lock, err)
+		e := concludeForeign(at, where, lock, err)
+		if e.Answer == Dead {
+			// A container's processes are seen from outside of it, under other
+			// numbers: one that closed its output still has the token.
+			if seen := p.seesToken(id); seen != "" {
+				return Evidence{Answer: Held, Why: e.Why + "; but " + seen, Foreign: true}
+			}
+		}
+		return e
 	}
 	there, why := p.look(id)
 	switch there {

@@ -139,13 +139,34 @@ func TestWriteRecordFails(t *testing.T) {
 
 func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(`{"run":1,"token":"b/1","cause":"exited","exit_code":0}`))
+	f.Add([]byte(`{"run":2,"RUN":1,"token":"b/1","cause":"never_started","more":[{}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "1.exit")
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := ReadRecord(path, "b/1", 1); (r == nil) == (err == nil) || r != nil && (r.Run != 1 || r.Token != "b/1") {
+		r, err := ReadRecord(path, "b/1", 1)
+		if (r == nil) == (err == nil) || r != nil && (r.Run != 1 || r.Token != "b/1") {
 			t.Errorf("%q: %v %v", text, r, err)
+		}
+		// No other run and no other board may take it for its own.
+		for _, of := range []struct {
+			token string
+			run   uint64
+		}{{"b/1", 2}, {"b/2", 1}, {"B/1", 1}, {"", 1}} {
+			if r, err := ReadRecord(path, of.token, of.run); err == nil && (r.Run != of.run || r.Token != of.token) {
+				t.Errorf("%q is read as that of run %d (%q): %v", text, of.run, of.token, r)
+			}
+		}
+		if r == nil {
+			return
+		}
+		// What was read says the same when it is written again.
+		if err := WriteRecord(path, *r); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := ReadRecord(path, "b/1", 1); err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%+v became %+v, %v", r, again, err)
 		}
 	})
 }

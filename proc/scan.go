@@ -72,6 +72,20 @@ func (p *Prober) search(id Identity, gone string) Evidence {
 	return conclude(l, gone)
 }
 
+// seesToken says in words why a foreign run may have a process here, "" if nothing
+// that can be seen carries its token.
+func (p *Prober) seesToken(id Identity) string {
+	if p.scan == nil {
+		p.scan = scanProcesses(p.world)
+	}
+	for _, q := range p.scan.processes {
+		if id.Token != "" && q.token == id.Token {
+			return fmt.Sprintf("process %d carries its token", q.pid)
+		}
+	}
+	return p.scan.incomplete
+}
+
 // sessionOf returns the members of the supervisor's session, or none if the
 // number of the session may have been given to somebody else since. As long as
 // the session has members its number is not reused; so a process that has the

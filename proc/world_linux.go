@@ -142,21 +142,22 @@ func (linux) files(pid int) ([]openFile, error) {
 	return files, nil
 }
 
-// holdsShared reads the locks of one descriptor: the kernel lists exactly those
-// that were taken through it, by whomever, as
-// "lock:	1: FLOCK  ADVISORY  READ 359 00:13:11691 0 EOF".
 func (linux) holdsShared(pid, fd int) (bool, error) {
 	text, err := readProc(pid, "fdinfo/"+strconv.Itoa(fd))
-	if err != nil {
-		return false, err
-	}
-	for line := range bytes.Lines(text) {
+	return err == nil && listsShared(text), err
+}
+
+// listsShared reads the locks of one descriptor: the kernel lists exactly those
+// that were taken through it, by whomever, as
+// "lock:	1: FLOCK  ADVISORY  READ 359 00:13:11691 0 EOF".
+func listsShared(fdinfo []byte) bool {
+	for line := range bytes.Lines(fdinfo) {
 		if f := bytes.Fields(line); len(f) > 4 && string(f[0]) == "lock:" &&
 			string(f[2]) == "FLOCK" && string(f[4]) == "READ" {
-			return true, nil
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 func (linux) open(pid int) (handle, error) {
