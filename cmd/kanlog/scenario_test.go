@@ -19,6 +19,7 @@ import (
 	"github.com/itchyny/gojq"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	program "kanlog/cmd/kanlog"
 	"kanlog/eventlog"
 	"kanlog/projection"
 )
@@ -56,6 +57,7 @@ func TestMain(m *testing.M) {
 const patience = 90 * time.Second
 
 func TestScenarios(t *testing.T) {
+	t.Cleanup(func() { t.Logf("every prefix: %s", &prefixes) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata"),
 		UpdateScripts:       *update,
@@ -116,7 +118,24 @@ func checkBoards(t *testing.T, name, work string) {
 		if after := dumpTables(t, dir); before != after {
 			t.Errorf("%s: the tables of %s differ after a rebuild:\n%s", name, dir, firstDifference(before, after))
 		}
+		checkPrefixes(t, name, store)
 	}
+}
+
+var prefixes program.PrefixFigures
+
+// checkPrefixes cuts the log of a board and proves that what is left can go on.
+func checkPrefixes(t *testing.T, name string, store *projection.Store) {
+	uuid, err := store.UUID()
+	var commits []eventlog.Commit
+	if err == nil {
+		err = store.Commits(1, func(c eventlog.Commit) error { commits = append(commits, c); return nil })
+	}
+	if err != nil {
+		t.Errorf("%s: reading its log: %v", name, err)
+		return
+	}
+	program.CheckPrefixes(t, &prefixes, name, uuid, commits)
 }
 
 func dumpTables(t *testing.T, dir string) string {

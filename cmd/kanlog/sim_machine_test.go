@@ -23,6 +23,8 @@ type simMachine struct {
 	first map[string]int
 	// noise is how often one reading of /proc fails, in a thousand.
 	noise int
+	// machine is the machine id.
+	machine string
 }
 
 type simPID struct {
@@ -214,7 +216,7 @@ func (v simView) noisy() bool { return v.m.s.r.IntN(1000) < v.m.noise }
 
 func (v simView) Self() int { return v.me.pid }
 
-func (v simView) MachineID() (string, error) { return "machine", nil }
+func (v simView) MachineID() (string, error) { return v.m.machine, nil }
 
 func (v simView) BootID() (string, error) {
 	if v.noisy() {

@@ -141,7 +141,7 @@ func simulate(t *testing.T, seed uint64, steps int, without trouble) *sim {
 			records: map[uint64]*proc.Record{}, forced: map[uint64]bool{}, audit: newSimAudit(),
 			policy: defaults().policy,
 		}
-		s.m = &simMachine{s: s, procs: map[simPID]*simProc{}, ticks: 1000, first: map[string]int{"a": 1, "b": 900}}
+		s.m = &simMachine{s: s, machine: "machine", procs: map[simPID]*simProc{}, ticks: 1000, first: map[string]int{"a": 1, "b": 900}}
 		s.policy.MaxInProgress = 3
 		// Shorter than max runtime, or that would always be first.
 		s.policy.Limits.HeartbeatStale = 8 * time.Minute
