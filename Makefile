@@ -5,7 +5,7 @@ BIN := bin/kanlog
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race demo lint fmt bench
+.PHONY: help build test race demo crash lint fmt bench fuzz
 
 help: ## print the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ race: ## run every test under the race detector (needs a C compiler)
 demo: build ## five cards, real workers, a dispatcher killed in the middle (under 30 s)
 	sh scripts/demo $(abspath $(BIN))
 
+crash: build ## real processes killed and stopped at random, 30 rounds
+	sh scripts/crash 30 0 $(abspath $(BIN))
+
 lint: ## gofmt, go vet, staticcheck; the macOS build compiles
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
@@ -33,3 +36,11 @@ fmt: ## format every Go file
 
 bench: build ## print what things cost, as ratios and medians of one run
 	sh scripts/cost $(abspath $(BIN))
+
+# The three whose faults cost most: a store, the settings, what a worker left. Any
+# other: go test ./proc -run XXX -fuzz '^FuzzSaid$$' -fuzztime 1m
+FUZZTIME ?= 5s
+fuzz: ## look for new inputs, FUZZTIME (5s) for each of three targets
+	$(GO) test ./projection -run XXX -fuzz '^FuzzDamage$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x
+	$(GO) test ./cmd/kanlog -run XXX -fuzz '^FuzzSettings$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x
+	$(GO) test ./eventlog -run XXX -fuzz '^FuzzDecodeBody$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x

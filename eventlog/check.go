@@ -70,6 +70,11 @@ func checkPages(file *os.File) (metaPage, error) {
 	}
 	m0, err0 := readMeta(file, 0, 0)
 	m1, err1, found1 := findMeta1(file, m0, err0)
+	for _, err := range []error{err0, err1} {
+		if diskFailed(err) {
+			return metaPage{}, fmt.Errorf("look at store: %w", err)
+		}
+	}
 	switch {
 	case m0.magic != boltMagic && !found1:
 		return refuse(Foreign, "it is not a bbolt file")
@@ -91,6 +96,13 @@ func checkPages(file *os.File) (metaPage, error) {
 		return m1, nil
 	}
 	return m0, nil
+}
+
+// diskFailed tells whether the system could not read the file. That says nothing
+// about the store; what it holds may be whole.
+func diskFailed(err error) bool {
+	failed := new(fs.PathError)
+	return errors.As(err, &failed)
 }
 
 // findMeta1 reads the second meta page, whose place depends on the page size:

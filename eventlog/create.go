@@ -62,6 +62,10 @@ func Create(home, slug string, uuid [16]byte, at Time, o Options) (created bool,
 	f := Open(BoardDir(home, slug), o)
 	switch err := checkPlace(f.dir); {
 	case err == nil:
+		// Whoever made it may have failed, or died, in the last sync.
+		if err := syncDir(f.dir); err != nil {
+			return false, err
+		}
 		return false, f.View(func(*Tx) error { return nil })
 	case !errors.Is(err, ErrNoBoard):
 		return false, err
@@ -137,7 +141,10 @@ func (f *File) makeRuns(uuid [16]byte) error {
 		return fmt.Errorf("create board: %w", err)
 	}
 	atStep("runs renamed")
-	return syncDir(f.dir)
+	if err := syncDir(f.dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return nil
 }
 
 // makeDirs is MkdirAll with mode 0700 whose new names are durable.

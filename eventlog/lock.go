@@ -102,7 +102,8 @@ func lockWait(file *os.File, path string, timeout time.Duration) (*Lock, error) 
 func (l *Lock) Unlock() {
 	// Closing is what releases: no copy of the descriptor exists, since it is
 	// close-on-exec and nobody forks while holding a lock of ours.
-	if l.file.Close() == nil {
+	// A close that fails has let go all the same, so the next one here may ask.
+	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
 		l.done()
 	}
 }

@@ -24,7 +24,9 @@ func TestCommitFails(t *testing.T) {
 		want   error
 	}{
 		"no space before the meta page":   {func(*bolt.Tx) error { return disk(syscall.ENOSPC) }, ErrDiskFull},
-		"quota, as text only":             {func(*bolt.Tx) error { return fmt.Errorf("file sync error: %s", syscall.EDQUOT) }, ErrDiskFull},
+		"quota, as text only":             {func(*bolt.Tx) error { return fmt.Errorf("file resize error: %s", syscall.EDQUOT) }, ErrDiskFull},
+		"no space at the sync":            {func(*bolt.Tx) error { return syscall.ENOSPC }, ErrUnknownOutcome},
+		"quota at the sync of a growth":   {func(*bolt.Tx) error { return fmt.Errorf("file sync error: %s", syscall.EDQUOT) }, ErrUnknownOutcome},
 		"no space after it":               {func(tx *bolt.Tx) error { return errors.Join(tx.Commit(), disk(syscall.ENOSPC)) }, ErrUnknownOutcome},
 		"sync of the data pages":          {func(*bolt.Tx) error { return disk(syscall.EIO) }, ErrUnknownOutcome},
 		"sync of the meta page":           {func(tx *bolt.Tx) error { return errors.Join(tx.Commit(), disk(syscall.EIO)) }, ErrUnknownOutcome},

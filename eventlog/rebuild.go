@@ -48,7 +48,11 @@ func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
 			os.Remove(aside)
 			return fmt.Errorf("rebuild: %w", err)
 		}
-		return replace(f.dir, aside)
+		err = replace(f.dir, aside)
+		if errors.Is(err, ErrUnknownOutcome) {
+			poison(f.store())
+		}
+		return err
 	})
 }
 
@@ -145,11 +149,15 @@ func asideErr(err error) error {
 	return err
 }
 
-// replace puts a finished store in its place.
+// replace puts a finished store in its place. ErrUnknownOutcome: it is there, but
+// may be gone after a crash, and with it all that is appended to it.
 func replace(dir, aside string) error {
 	if err := os.Rename(aside, filepath.Join(dir, storeName)); err != nil {
 		return fmt.Errorf("put store in place: %w", err)
 	}
 	atStep("store renamed")
-	return syncDir(dir)
+	if err := syncDir(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return nil
 }

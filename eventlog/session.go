@@ -40,7 +40,10 @@ func begin(path string, write bool, wait time.Duration) (*session, error) {
 	if s.file, err = openFile(path, flag, 0); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if s.meta, err = checkPages(s.file); err == nil {
+	if s.meta, err = checkPages(s.file); err == nil && write {
+		_, _, err = readFreelist(s.file, path, s.meta)
+	}
+	if err == nil {
 		err = guarded(path, func() error { return s.open(write, wait) })
 	}
 	if err != nil {
@@ -100,7 +103,7 @@ func (s *session) commit() error {
 	now, readErr := readMetas(s.file, s.meta.pageSize)
 	unmoved := readErr == nil && now.txid == s.meta.txid
 	switch {
-	case unmoved && noSpace(err):
+	case unmoved && noSpace(err) && !syncFailed(err):
 		return fmt.Errorf("%w: %w", ErrDiskFull, err)
 	case unmoved && errors.Is(err, ErrRefused):
 		return err
@@ -141,6 +144,15 @@ func noSpace(err error) bool {
 		}
 	}
 	return false
+}
+
+// syncFailed reports whether it was a sync that failed, for whatever reason: the
+// kernel may have dropped what it could not write and calls it clean, so that
+// this process must not go on. bbolt hands on what fdatasync says as a bare
+// number, and what fsync says after a growth as text; a write says the file.
+func syncFailed(err error) bool {
+	_, bare := err.(syscall.Errno)
+	return bare || strings.Contains(err.Error(), "file sync error")
 }
 
 // holderOf names who holds a flock on the file at path.

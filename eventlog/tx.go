@@ -20,6 +20,7 @@ type Tx struct {
 	btx    *bolt.Tx
 	pages  pages
 	root   uint64
+	store  metaPage
 	path   string
 	frozen string // why the log may not grow here, "" if it may
 
@@ -36,7 +37,7 @@ type Tx struct {
 
 // loadTx reads what stands in bucket meta and refuses stores of others.
 func loadTx(btx *bolt.Tx, p pages, m metaPage) (*Tx, error) {
-	t := &Tx{btx: btx, pages: p, root: m.root, path: p.path, tables: make(map[string]*bolt.Bucket)}
+	t := &Tx{btx: btx, pages: p, root: m.root, store: m, path: p.path, tables: make(map[string]*bolt.Bucket)}
 	refuse := func(kind RefusedKind, detail string) (*Tx, error) {
 		return nil, &RefusedError{Path: t.path, Kind: kind, Detail: detail}
 	}

@@ -15,7 +15,7 @@ import (
 // only the test moves. When the test ends its log is audited and its tables are
 // compared with a fresh fold, whatever the test was about.
 type board struct {
-	t      testing.TB
+	t      reporter
 	s      *MemStore
 	now    eventlog.Time
 	limits Limits
@@ -26,6 +26,15 @@ type board struct {
 	steps []step
 }
 
+// reporter is what a board needs of a test: one of Go's, or one of rapid's.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
 type step struct {
 	actor string
 	now   eventlog.Time
@@ -34,7 +43,7 @@ type step struct {
 
 const operator = "operator:ann"
 
-func newBoard(t testing.TB) *board {
+func newBoard(t reporter) *board {
 	b := &board{
 		t: t, s: &MemStore{eventlog.NewMem([16]byte{7})}, now: 1_700_000_000_000_000,
 		limits: DefaultLimits(), cards: map[string]string{},

@@ -52,8 +52,12 @@ func (s *Store) Verify() (Report, error) {
 			if err := tx.Read(rep.Commits+1, each); err != nil {
 				return err
 			}
-			rep.Problem = compare(fresh, tx)
-			return nil
+			if rep.Problem = compare(fresh, tx); rep.Problem != "" {
+				return nil
+			}
+			// Last, since what it finds is harder to read: nothing that was
+			// looked at may stand where the next write goes.
+			return tx.CheckPages()
 		})
 	}
 	rep.Tasks, rep.Runs = a.tasks, a.runs

@@ -11,7 +11,7 @@ import (
 )
 
 // onDisk makes the same history in a store on disk.
-func (b *board) onDisk(t *testing.T) *Store {
+func (b *board) onDisk(t testing.TB) *Store {
 	t.Helper()
 	home := t.TempDir()
 	if _, err := eventlog.Create(home, "default", b.s.Mem.UUID(), 1, eventlog.Options{}); err != nil {

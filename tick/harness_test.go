@@ -203,6 +203,9 @@ func (b *bench) Look() Look { b.looks++; return look{b} }
 // Claimer is the dispatcher's own identity.
 func (b *bench) Claimer() eventlog.Process { return eventlog.Process{PID: 1, Fingerprint: "self"} }
 
+// Tidy has nothing to do: nobody here writes files.
+func (b *bench) Tidy(string, uint64) {}
+
 func (b *bench) Record(r *projection.Run) (*projection.ExitRecord, error) {
 	if b.recordErr != nil {
 		return nil, b.recordErr

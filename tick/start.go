@@ -206,6 +206,9 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	if word.Detail != "" {
 		reason += ": " + word.Detail
 	}
+	if word.State == Died {
+		t.World.Tidy(l.Task.ID, l.Run)
+	}
 	settled, err := t.notStarted(l, errors.New(reason), word.Infrastructure)
 	if err == nil && !settled && word.State != Refused && t.registered(l.Run) {
 		// It did register after all, while we were making up our mind. One that

@@ -152,6 +152,9 @@ func (t *tick) gather(look Look, r *projection.Run) Evidence {
 // carryOut does what was decided about a run. Each decider checks again, inside
 // its transaction, that it still applies.
 func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) error {
+	if gone := v.book && !v.unproven || v.cutOff && v.interrupted; gone && !t.o.DryRun {
+		t.World.Tidy(r.Task, r.ID)
+	}
 	switch {
 	case v.book:
 		end := projection.Ending{Run: r.ID, OtherBoot: e.OtherBoot, Unproven: v.unproven, Evidence: e.Why}

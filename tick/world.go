@@ -24,6 +24,10 @@ type World interface {
 	// ErrInfrastructure says that it cannot be read just now, any other error
 	// that it is none.
 	Record(r *projection.Run) (*projection.ExitRecord, error)
+	// Tidy removes the files that a process of a run had begun to write aside. It
+	// is called when that process is proven gone, before this is booked: a tick
+	// that is killed in between is followed by another that does both.
+	Tidy(task string, run uint64)
 	// Claimer is the identity of this process, for the claims it makes.
 	Claimer() eventlog.Process
 	// Start prepares the workspace of a claimed card and starts its

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"kanlog/eventlog"
@@ -134,20 +135,22 @@ func (a *app) init() (created bool, err error) {
 }
 
 // freshHome tells whether the home holds no board at all.
-func (a *app) freshHome() bool {
+func (a *app) freshHome() (bool, error) {
 	entries, err := os.ReadDir(filepath.Join(a.home, "boards"))
 	if errors.Is(err, os.ErrNotExist) {
-		return true
+		return true, nil
 	}
 	if err != nil {
-		return false
+		return false, fmt.Errorf("look for boards: %w", err)
 	}
 	for _, e := range entries {
 		if _, err := os.Lstat(filepath.Join(a.home, "boards", e.Name(), "runs")); err == nil {
-			return false
+			return false, nil
+		} else if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return false, fmt.Errorf("look for boards: %w", err)
 		}
 	}
-	return true
+	return true, nil
 }
 
 func randomID() (id [16]byte) {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // runFiles are the places of a board's files, apart from its store.
@@ -22,6 +24,18 @@ func (f runFiles) record(task string, run uint64) string { return f.run(task, ru
 
 // context is the file with everything known about the card.
 func (f runFiles) context(task string, run uint64) string { return f.run(task, run, ".context.md") }
+
+// tidy removes what was begun to be written aside for a run and never got its
+// name. What cannot be removed is in nobody's way.
+func (f runFiles) tidy(task string, run uint64) {
+	dir := filepath.Join(f.dir, "runs", task)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), strconv.FormatUint(run, 10)+".") && strings.HasSuffix(e.Name(), ".new") {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
 
 // scratch is the workspace of a card that brought none.
 func (f runFiles) scratch(task string) string { return filepath.Join(f.dir, "workspaces", task) }

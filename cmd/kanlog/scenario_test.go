@@ -19,7 +19,6 @@ import (
 	"github.com/itchyny/gojq"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	program "kanlog/cmd/kanlog"
 	"kanlog/eventlog"
 	"kanlog/projection"
 )
@@ -120,22 +119,6 @@ func checkBoards(t *testing.T, name, work string) {
 		}
 		checkPrefixes(t, name, store)
 	}
-}
-
-var prefixes program.PrefixFigures
-
-// checkPrefixes cuts the log of a board and proves that what is left can go on.
-func checkPrefixes(t *testing.T, name string, store *projection.Store) {
-	uuid, err := store.UUID()
-	var commits []eventlog.Commit
-	if err == nil {
-		err = store.Commits(1, func(c eventlog.Commit) error { commits = append(commits, c); return nil })
-	}
-	if err != nil {
-		t.Errorf("%s: reading its log: %v", name, err)
-		return
-	}
-	program.CheckPrefixes(t, &prefixes, name, uuid, commits)
 }
 
 func dumpTables(t *testing.T, dir string) string {

@@ -137,7 +137,8 @@ func (s *settings) file(path string) error {
 		return nil
 	}
 	if err != nil {
-		return usage("settings: %v", err)
+		// Not a wrong call: the disk failed, or somebody took the file away.
+		return fmt.Errorf("settings: %w", err)
 	}
 	var f fileSettings
 	dec := toml.NewDecoder(bytes.NewReader(b))
@@ -252,6 +253,10 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 			return bad(table, "command", "a profile needs a command, for example [\"./agent.sh\", \"{task}\"]")
 		}
 		for _, arg := range p.Command {
+			// The kernel takes no such word, so each card would fail to start.
+			if strings.Contains(arg, "\x00") {
+				return bad(table, "command", "%q holds a NUL byte", arg)
+			}
 			if placeholder.MatchString(arg) && !slices.Contains(placeholders, arg) {
 				return bad(table, "command", "unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
 			}
@@ -282,9 +287,12 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 		if fp.PassEnv != nil {
 			p.PassEnv, p.PassEnvSet = *fp.PassEnv, true
 		}
-		for k := range fp.Env {
+		for k, v := range fp.Env {
 			if k == "" || strings.ContainsAny(k, "=\x00") {
 				return bad(table, "env", "%q is no name of an environment variable", k)
+			}
+			if strings.Contains(v, "\x00") {
+				return bad(table, "env", "the value of %s holds a NUL byte", k)
 			}
 			if strings.HasPrefix(k, "KANLOG_") {
 				return bad(table, "env", "%s is set by kanlog", k)

@@ -55,6 +55,7 @@ func (s *sim) signalled(p *simProc, sig syscall.Signal) {
 	if s.signalling == 0 || p.run != s.signalling || p.kind == "dispatcher" || p.kind == "stranger" {
 		s.fail("%s for run %d reached %s %s %d of run %d", sig, s.signalling, p.kind, p.ns, p.pid, p.run)
 	}
+	s.ruledKill(p, sig)
 }
 
 // simAudit follows the events by itself, without the fold.

@@ -239,7 +239,10 @@ func (s *sim) work(p *simProc) {
 		w.plan = w.plan[1:]
 	}
 	me := projection.Writer{Card: p.card, Run: p.run}
-	actor := fmt.Sprintf("worker:%s/%d", p.card, p.run)
+	if !s.fair && s.r.IntN(50) == 0 {
+		me.Run = 0 // a script that dropped its environment
+	}
+	actor := fmt.Sprintf("worker:%s/%d", me.Card, me.Run)
 	say := func(d projection.Decider) {
 		if _, err := s.update(actor, s.now(), d); err != nil {
 			s.note("the worker of run %d: %s: %v", p.run, do, err)
@@ -286,7 +289,7 @@ func (s *sim) fork(p *simProc) {
 	c.deaf = s.r.IntN(3) == 0
 	c.life = pick(s.r, 1, 5, 30, -1)
 	switch keep := s.r.IntN(4); {
-	case keep == 0 && !s.second:
+	case keep == 0 && !s.second && !s.sessionGivenAway(p):
 		c.token, c.holds = "", ""
 	case keep == 1 && !s.second:
 		c.session, c.holds = c.pid, ""

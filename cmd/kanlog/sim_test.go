@@ -126,6 +126,7 @@ type sim struct {
 	forced      map[uint64]bool // runs that were released without proof
 	signalling  uint64          // the run for which signals are sent right now
 	audit       simAudit
+	rules       simRules
 	made        int
 	cards       []string
 }
@@ -216,6 +217,7 @@ func (s *sim) step() {
 	case s.may(byClock, 8):
 		jump := []time.Duration{-time.Hour, -30 * time.Second, 20 * time.Second, 3 * time.Hour}[s.r.IntN(4)]
 		s.offset += jump
+		s.rules.jumped(s.dispatchers)
 		s.note("the clock jumps by %s", jump)
 	case s.r.IntN(12) == 0:
 		s.advance([]time.Duration{time.Millisecond, time.Second, 6 * time.Second, 40 * time.Second, 3 * time.Minute, 16 * time.Minute}[s.r.IntN(6)])
@@ -364,6 +366,7 @@ func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider)
 			}
 			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), actor, describe(e.Data))
 			s.audited(e, run, actor)
+			s.ruled(e, run, c.At, actor)
 		}
 		return nil
 	})

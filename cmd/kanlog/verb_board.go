@@ -19,12 +19,17 @@ func initCmd(a *app) *cobra.Command {
 				return err
 			}
 			if a.asJSON {
-				return a.json(map[string]any{"board": a.slug, "path": a.boardDir, "created": created})
+				err = a.json(map[string]any{"board": a.slug, "path": a.boardDir, "created": created})
+			} else {
+				if !created {
+					a.warn("the board was there already; nothing changed")
+				}
+				err = a.printf("%s\n", a.boardDir)
 			}
-			if !created {
-				a.warn("the board was there already; nothing changed")
+			if err != nil {
+				return fmt.Errorf("board %s: recorded, but: %w", a.slug, err)
 			}
-			return a.printf("%s\n", a.boardDir)
+			return nil
 		},
 	}
 }

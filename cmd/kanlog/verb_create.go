@@ -94,7 +94,14 @@ func (a *app) create(d projection.Draft) error {
 		return err
 	}
 	res, err := a.updateThen("create", w, decide, look)
-	if errors.Is(err, eventlog.ErrNoBoard) && a.freshHome() {
+	fresh := false
+	if errors.Is(err, eventlog.ErrNoBoard) {
+		var lookErr error
+		if fresh, lookErr = a.freshHome(); lookErr != nil {
+			return lookErr
+		}
+	}
+	if fresh {
 		// A typo in --board must not make a board where others are, and a card
 		// that would be refused must not make one either.
 		empty := projection.NewView(eventlog.NewMem([16]byte{}))
@@ -196,6 +203,10 @@ func (a *app) parseMoment(s string) (eventlog.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		if t.Unix() <= 0 {
 			return 0, usage("%q lies before 1970", s)
+		}
+		if t.UTC().Year() > 9999 {
+			// RFC 3339 has four digits for a year: what we print could not be read.
+			return 0, usage("%q lies behind the year 9999", s)
 		}
 		return eventlog.TimeOf(t), nil
 	}

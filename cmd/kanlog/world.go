@@ -78,6 +78,9 @@ func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
 	return exitRecord(*rec), nil
 }
 
+// Tidy removes half-written files of a run whose writer is gone.
+func (w *world) Tidy(task string, run uint64) { w.a.files().tidy(task, run) }
+
 func exitRecord(rec proc.Record) *projection.ExitRecord {
 	x := &projection.ExitRecord{
 		Cause: rec.Cause, Signal: rec.Signal, CoreDumped: rec.CoreDumped, Error: rec.Error,
