@@ -58,9 +58,6 @@ type simProc struct {
 	life int // steps that a descendant has left, -1 for ever
 }
 
-// live tells whether anything of the process runs or may run again.
-func (p *simProc) live() bool { return !p.ended }
-
 func (m *simMachine) add(ns string, parent *simProc, kind string) *simProc {
 	p := &simProc{simPID: simPID{ns, m.freePID(ns)}, start: m.ticks, parent: parent, kind: kind, life: -1}
 	if parent != nil {
