@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -8,7 +9,7 @@ import (
 // to fit, also if whoever wrote it knew how to make a chain: else two tools that
 // read the log would tell two histories.
 func TestForgedPlaces(t *testing.T) {
-	// forge puts an entry with a right hash behind the end of the log.
+	// forge puts an entry behind the end of the log.
 	forge := func(t *testing.T, f *File, counted bool, change func(c *Commit, prev *[32]byte)) {
 		t.Helper()
 		if err := f.Update(func(tx *Tx) error {
@@ -26,10 +27,17 @@ func TestForgedPlaces(t *testing.T) {
 				return err
 			}
 			tx.changed = true
-			if counted {
-				tx.keep(tx.log.SetSequence(head.Commit + 1))
+			hash := chain(prev, body)
+			if err := tx.log.Put(key, encodeEntry(hash, body)); err != nil || !counted {
+				return err
 			}
-			return tx.log.Put(key, encodeEntry(chain(prev, body), body))
+			// One that fits on it, since of the last one more is checked.
+			next := note("bob", 1)
+			next.Number, next.Seq = head.Commit+2, c.Seq+1
+			if body, err = encodeBody(next); err != nil {
+				return err
+			}
+			return errors.Join(tx.log.SetSequence(next.Number), tx.log.Put(number(next.Number), encodeEntry(chain(hash, body), body)))
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +65,8 @@ func TestForgedPlaces(t *testing.T) {
 		f := newFile(t)
 		mustAppend(t, f, note("ann", 2))
 		forge(t, f, true, func(*Commit, *[32]byte) {})
-		if all := mustRead(t, f); len(all) != 2 {
-			t.Errorf("%d commits, want 2", len(all))
+		if all := mustRead(t, f); len(all) != 3 {
+			t.Errorf("%d commits, want 3", len(all))
 		}
 	})
 }

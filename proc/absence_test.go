@@ -29,3 +29,13 @@ func TestAFreeNumberAloneIsNoProof(t *testing.T) {
 		}
 	}
 }
+
+// A process that /proc hides from us has its number all the same.
+func TestAMissingEntryAloneIsNoProof(t *testing.T) {
+	t.Parallel()
+	w := newFakeWorld()
+	w.supervisor().statErr = syscall.ENOENT
+	if e := (&Prober{world: w}).ProbeClaimer(recorded()); e.Answer != Held || !strings.Contains(e.Why, "hidden from us") {
+		t.Errorf("%s (%s), want held", e.Answer, e.Why)
+	}
+}
