@@ -13,10 +13,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"kanlog/proc"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -137,8 +139,7 @@ func (s *settings) file(path string) error {
 		return nil
 	}
 	if err != nil {
-		// Not a wrong call: the disk failed, or somebody took the file away.
-		return fmt.Errorf("settings: %w", err)
+		return unreadableSettings(err)
 	}
 	var f fileSettings
 	dec := toml.NewDecoder(bytes.NewReader(b))
@@ -173,6 +174,15 @@ func settingsError(path string, err error) error {
 		return usage("%s:%d: %s%s", path, row, key, what)
 	}
 	return usage("%s: %v", path, err)
+}
+
+// unreadableSettings is a wrong file (a directory, one of another user), unless
+// the machine failed: then nobody gave a bad value.
+func unreadableSettings(err error) error {
+	if errors.Is(err, syscall.EIO) || proc.LacksRoom(err) {
+		return fmt.Errorf("settings: %w", err)
+	}
+	return usage("settings: %v", err)
 }
 
 func knownKeys(at toml.Key) []string {

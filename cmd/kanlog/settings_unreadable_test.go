@@ -1,22 +1,21 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
+	"io/fs"
+	"syscall"
 	"testing"
 )
 
-// Settings that cannot be read are a failure and no wrong call: nobody gave a
-// bad value.
+// Settings that cannot be read are a wrong file, or a machine that failed: only
+// the first is for the caller to mend.
 func TestSettingsThatCannotBeRead(t *testing.T) {
-	home := t.TempDir()
-	path := filepath.Join(home, "config.toml")
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	_, err := loadSettings(home, filepath.Join(home, "boards", "default"))
-	if err == nil || exitCode(err) != exitFailed || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v (exit %d), want exit %d and the name of the file", err, exitCode(err), exitFailed)
+	for errno, want := range map[syscall.Errno]int{
+		syscall.EISDIR: exitUsage, syscall.EACCES: exitUsage, syscall.ENOTDIR: exitUsage,
+		syscall.EIO: exitFailed, syscall.EMFILE: exitFailed, syscall.ENOMEM: exitFailed,
+	} {
+		err := unreadableSettings(&fs.PathError{Op: "open", Path: "config.toml", Err: errno})
+		if got := exitCode(err); got != want {
+			t.Errorf("%v: exit %d, want %d", err, got, want)
+		}
 	}
 }

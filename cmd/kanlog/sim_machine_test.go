@@ -259,7 +259,7 @@ func (v simView) Stat(pid int) ([]byte, error) {
 		case p.stopped:
 			state = 'T'
 		}
-		if p.token == "" {
+		if p.token == "" && p.kind != "stranger" {
 			env = 200
 		}
 	}
@@ -276,6 +276,8 @@ func (v simView) Environ(pid int) ([]byte, error) {
 		return nil, syscall.ENOENT
 	case v.noisy():
 		return nil, errNoise
+	case p.kind == "stranger":
+		return []byte("PATH=/bin\x00"), nil
 	case p.ended || p.token == "":
 		return nil, nil
 	}
