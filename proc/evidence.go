@@ -118,6 +118,10 @@ type presence int
 const (
 	proven presence = iota
 	gone
+	// replaced: gone, and its number is somebody else's by now. A number is not
+	// given away while it is that of a session with members, so the session has
+	// died out too.
+	replaced
 	unsure
 	// contradictory: two readings cannot both be true, as when the process
 	// ended between them. Look again.
@@ -133,7 +137,7 @@ func recognise(s sighting, start string, wantToken bool) (presence, string) {
 	missing := isGone(s.statErr)
 	switch {
 	case s.openErr == errNoLeader:
-		return gone, "its number is that of a thread"
+		return replaced, "its number is that of a thread"
 	case isNoProcess(s.openErr):
 		switch {
 		case missing:
@@ -143,7 +147,7 @@ func recognise(s sighting, start string, wantToken bool) (presence, string) {
 		case s.stat.ended():
 			return gone, "it has ended"
 		case start != "" && s.stat.start != start:
-			return gone, "start tick differs: its number was reused"
+			return replaced, "start tick differs: its number was reused"
 		}
 		return contradictory, "its number is free, but /proc still shows it"
 	case s.openErr != nil:
@@ -157,7 +161,7 @@ func recognise(s sighting, start string, wantToken bool) (presence, string) {
 	case !seen:
 		return unsure, "it cannot be read: " + s.statErr.Error()
 	case start != "" && s.stat.start != start:
-		return gone, "start tick differs: its number was reused"
+		return replaced, "start tick differs: its number was reused"
 	case s.stat.ended() && s.exited:
 		return gone, "it has ended and waits to be reaped"
 	case s.stat.ended() || s.exited:
@@ -172,7 +176,7 @@ func recognise(s sighting, start string, wantToken bool) (presence, string) {
 		return proven, "start tick agrees"
 	}
 	if s.token == no && s.lock == no {
-		return gone, "it does not carry the run's token: its number was reused"
+		return replaced, "it does not carry the run's token: its number was reused"
 	}
 	switch {
 	case start == "":

@@ -173,6 +173,15 @@ func TestProbe(t *testing.T) {
 			w.procs[311] = member("8001")
 			w.procs[311].env = "KANLOG_TOKEN=board/99\x00"
 		}, want: Dead},
+		{name: "session of another run that got the number, unreadable in passing", set: func(w *fakeWorld, id *Identity) {
+			w.procs[310] = member("8000")
+			w.procs[310].envErr = syscall.EIO
+		}, want: Held, why: "environment of process 310"},
+		{name: "session of whoever got the number, and waits to be reaped", set: func(w *fakeWorld, id *Identity) {
+			w.procs[300] = member("8000")
+			w.procs[300].state = 'Z'
+			w.procs[310] = member("8001")
+		}, want: Dead},
 		{name: "session older than the supervisor", set: func(w *fakeWorld, id *Identity) { w.procs[310] = member("999") }, want: Dead},
 		{name: "lock held by nobody that can be seen", set: func(w *fakeWorld, id *Identity) { w.lock = lockHeld },
 			want: Held, why: "cannot be seen"},

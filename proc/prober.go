@@ -55,8 +55,8 @@ func (p *Prober) Probe(id Identity) Evidence {
 	switch there {
 	case proven:
 		return Evidence{Answer: Alive, Why: "supervisor " + why}
-	case gone:
-		return p.search(id, fmt.Sprintf("supervisor %d is gone (%s)", id.PID, why))
+	case gone, replaced:
+		return p.search(id, fmt.Sprintf("supervisor %d is gone (%s)", id.PID, why), there == gone)
 	}
 	return held(fmt.Sprintf("supervisor %d: %s", id.PID, why))
 }
@@ -87,7 +87,7 @@ func (p *Prober) ProbeClaimer(id Identity) Evidence {
 	switch there {
 	case proven:
 		return Evidence{Answer: Alive, Why: why}
-	case gone:
+	case gone, replaced:
 		return Evidence{Answer: Dead, Why: why}
 	}
 	return held(why)

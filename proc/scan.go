@@ -27,7 +27,8 @@ type openBy struct {
 }
 
 // search finds what is left of a run whose supervisor is gone, and concludes.
-func (p *Prober) search(id Identity, gone string) Evidence {
+// session says that the supervisor's session may still be there.
+func (p *Prober) search(id Identity, gone string, session bool) Evidence {
 	excluded, err := p.exclude()
 	if err != nil {
 		return held(gone + "; " + err.Error())
@@ -66,8 +67,12 @@ func (p *Prober) search(id Identity, gone string) Evidence {
 			l.lock, l.lockErr = p.askLock(id)
 		}
 	}
-	for _, q := range p.sessionOf(id) {
-		add(q, bySession)
+	// Whoever could not be read may be the one that shows that the session is
+	// another's.
+	if session && p.scan.incomplete == "" {
+		for _, q := range p.sessionOf(id) {
+			add(q, bySession)
+		}
 	}
 	return conclude(l, gone)
 }
