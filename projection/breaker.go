@@ -116,16 +116,24 @@ type Breaker struct {
 
 // Room is how many more runs of the assignee may start, -1 for no bound, and why
 // not more. The nearer the limit, the fewer are tried at once, so that beside what
-// ran when the first one failed not many more than the limit can fail. After the pause one is tried at a time, until one
-// ends otherwise. Runs that began before the last end are no such try: a long one
-// must not hold up everything.
+// ran when the first one failed not many more than the limit can fail. After the
+// pause one is tried at a time, until one ends otherwise.
+//
+// Runs that began before the last end are no such try, and one that has gone on for
+// as long as the pause is none any more: it does not fail as the others did, or it
+// is held and nobody can end it. Neither may hold up everything.
 func (b Breaker) Room(assignee string, a *Alike, active []*Run, now eventlog.Time) (room int, why string) {
 	if b.Runs == 0 || a == nil || !a.Shared() {
 		return -1, ""
 	}
+	pause := b.Pause
+	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
+		pause *= 2
+	}
+	pause = min(pause, max(b.Most, b.Pause))
 	tried := 0
 	for _, r := range active {
-		if r.Assignee == assignee && r.Origin == OriginDispatch && r.Open() && r.ID > a.Seq {
+		if r.Assignee == assignee && r.Origin == OriginDispatch && r.Open() && r.ID > a.Seq && within(r.StartedAt, pause, now) {
 			tried++
 		}
 	}
@@ -134,14 +142,14 @@ func (b Breaker) Room(assignee string, a *Alike, active []*Run, now eventlog.Tim
 		most := int(b.Runs - a.Runs)
 		return max(0, most-tried), fmt.Sprintf("%s: until one does not, at most %d are tried at once", same, most)
 	}
-	pause := b.Pause
-	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
-		pause *= 2
-	}
-	until := a.Last.Add(min(pause, max(b.Most, b.Pause)))
-	// A moment from the future has passed: the clock went back.
-	if now < until && a.Last <= now.Add(ClockSlack) {
-		return 0, fmt.Sprintf("%s is paused until %s: %s", assignee, until, same)
+	if within(a.Last, pause, now) {
+		return 0, fmt.Sprintf("%s is paused until %s: %s", assignee, a.Last.Add(pause), same)
 	}
 	return max(0, 1-tried), fmt.Sprintf("%s is tried with one run at a time: %s", assignee, same)
+}
+
+// within tells whether less than d has passed since a moment. One from the future
+// has passed: the clock went back.
+func within(since eventlog.Time, d time.Duration, now eventlog.Time) bool {
+	return now < since.Add(d) && since <= now.Add(ClockSlack)
 }

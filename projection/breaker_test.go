@@ -114,17 +114,18 @@ func TestBreakerRoom(t *testing.T) {
 	ended := func(runs int64, ago time.Duration) *Alike {
 		return &Alike{How: "exited with 9", Runs: runs, Cards: two, Last: eventlog.Time(now).Add(-ago), Seq: 100}
 	}
-	runs := func(ids ...uint64) (list []*Run) {
+	begun := func(ago time.Duration, ids ...uint64) (list []*Run) {
 		for _, id := range ids {
-			list = append(list, &Run{ID: id, Assignee: "coder", Origin: OriginDispatch})
+			list = append(list, &Run{ID: id, Assignee: "coder", Origin: OriginDispatch, StartedAt: eventlog.Time(now).Add(-ago)})
 		}
 		return list
 	}
+	runs := func(ids ...uint64) []*Run { return begun(0, ids...) }
 	others := []*Run{
-		{ID: 200, Assignee: "coder", Origin: OriginManual}, // a person's
-		{ID: 201, Assignee: "coder", Origin: OriginDispatch, Outcome: OutFailed, HasWorker: true},
-		{ID: 202, Assignee: "other", Origin: OriginDispatch},
-		{ID: 99, Assignee: "coder", Origin: OriginDispatch}, // began before the last end
+		{StartedAt: now, ID: 200, Assignee: "coder", Origin: OriginManual}, // a person's
+		{StartedAt: now, ID: 201, Assignee: "coder", Origin: OriginDispatch, Outcome: OutFailed, HasWorker: true},
+		{StartedAt: now, ID: 202, Assignee: "other", Origin: OriginDispatch},
+		{StartedAt: now, ID: 99, Assignee: "coder", Origin: OriginDispatch}, // began before the last end
 	}
 	for _, c := range []struct {
 		name   string
@@ -145,6 +146,10 @@ func TestBreakerRoom(t *testing.T) {
 		{"just before the pause ends", on, ended(5, time.Minute-time.Second), nil, 0, "is paused"},
 		{"after it one is tried", on, ended(5, time.Minute), others, 1, "one run at a time"},
 		{"not two", on, ended(5, time.Minute), runs(101), 0, "one run at a time"},
+		{"one that lasts does not fail as they did, or is held: another is tried", on, ended(5, time.Hour), begun(time.Minute, 101), 1, "one run at a time"},
+		{"it lasts only when the pause is over", on, ended(6, time.Hour), begun(2*time.Minute-1, 101), 0, "one run at a time"},
+		{"nor does it hold up those near the limit", on, ended(3, 0), begun(time.Minute, 101, 102), 2, "at most 2 are tried at once"},
+		{"a try from the future is over", on, ended(5, time.Hour), begun(-time.Hour, 101), 1, "one run at a time"},
 		{"the probe failed: twice as long", on, ended(6, time.Minute), nil, 0, "is paused"},
 		{"and then another", on, ended(6, 2*time.Minute), nil, 1, "one run at a time"},
 		{"for ever, not longer than the most", on, ended(500, 10*time.Minute), nil, 1, "one run at a time"},
