@@ -25,13 +25,16 @@ func (f runFiles) record(task string, run uint64) string { return f.run(task, ru
 // context is the file with everything known about the card.
 func (f runFiles) context(task string, run uint64) string { return f.run(task, run, ".context.md") }
 
-// tidy removes what was begun to be written aside for a run and never got its
-// name. What cannot be removed is in nobody's way.
+// tidy removes what was begun to be written aside for a run or an earlier one of
+// the card and never got its name. Of an earlier run only a supervisor that was
+// refused can still be at it, and what it has to say nobody waits for. What cannot
+// be removed is in nobody's way.
 func (f runFiles) tidy(task string, run uint64) {
 	dir := filepath.Join(f.dir, "runs", task)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), strconv.FormatUint(run, 10)+".") && strings.HasSuffix(e.Name(), ".new") {
+		number, rest, _ := strings.Cut(e.Name(), ".")
+		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n <= run && strings.HasSuffix(rest, ".new") {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
