@@ -96,7 +96,7 @@ type Event struct {
 	// (claimed, or an answer for a card nobody claimed) holds 0 here: the run's
 	// id is that event's own number.
 	Run uint64
-	// Data is a pointer to one of the payload types in kinds.go.
+	// Data is a pointer to one of the payload types of kinds.go.
 	Data Payload
 }
 

@@ -35,7 +35,7 @@ import (
 //	[number, seq, at, actor, [event, ...]]
 //	event = [task, run, kind, {field: value, ...}]
 //
-// The fields of a payload stand in the order of its struct in kinds.go.
+// The fields of a payload stand in the order of its struct in payloads_card.go or payloads_run.go.
 //
 // hash = SHA-256(hash of the commit before || body). The first commit follows
 // on SHA-256("kanlog board " || uuid), so a commit cannot be moved to another
@@ -51,7 +51,14 @@ import (
 // Adds the kind archived, and fields to termination_requested (limit_seconds,
 // measured_seconds), reclaim_deferred (claim_expires), timed_out (limit_source,
 // elapsed_seconds) and stale (silent_seconds).
-const Format = 2
+//
+// # Form 3
+//
+// Adds the kinds linked, unlinked, edited, reopened, retracted,
+// block_loop_detected and changes_requested, and fields to claimed (reviewer,
+// reviews), blocked (to, requested_kind), completed (reviewed) and
+// review_requested (result, metadata, reviewer).
+const Format = 3
 
 // The names on disk.
 const (

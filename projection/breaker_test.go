@@ -38,7 +38,9 @@ func TestAlike(t *testing.T) {
 		"done":  func(b *board, title string, w Writer) Decider { return Complete(b.id(title), Answer{}, w) },
 		"fail":  func(b *board, title string, w Writer) Decider { return Fail(b.id(title), "quota of ann", b.limits, w) },
 		"defer": func(b *board, title string, w Writer) Decider { return Defer(b.id(title), time.Hour, "", b.limits, w) },
-		"block": func(b *board, title string, w Writer) Decider { return Block(b.id(title), "why?", "", w) },
+		"block": func(b *board, title string, w Writer) Decider {
+			return Block(b.id(title), "why?", "", DefaultLimits(), w)
+		},
 	}
 	for _, c := range []struct {
 		ends string // one card each

@@ -20,6 +20,8 @@ type Counts struct {
 	Limited     int64
 	Interrupted int64
 	Stale       int64
+	// Rounds counts reviews that sent the card back.
+	Rounds int64
 	// Uncounted are all attempts that ran and are not in Failures. Kinds that
 	// take turns break each other's streaks; this bounds them together.
 	Uncounted int64
@@ -41,6 +43,9 @@ func Count(runs []*Run, freshFrom uint64) Counts {
 			c.Failures++
 		case r.Outcome != OutSpawnFailed: // that one never ran
 			c.Uncounted++
+		}
+		if r.Outcome == OutChangesRequested {
+			c.Rounds++
 		}
 		// Quota walls between two violations neither break the streak nor
 		// lengthen it.
@@ -99,7 +104,7 @@ func (l Limits) violationLimit(t *Task) (int64, string) {
 
 // Budget is one way in which a card's runs may use up the patience with it.
 type Budget struct {
-	Name   string `json:"budget"` // failures, violations, rate_limit, interruptions, stale, uncounted
+	Name   string `json:"budget"` // failures, violations, rate_limit, interruptions, stale, reviews, uncounted
 	Used   int64  `json:"used"`
 	Limit  int64  `json:"limit"`
 	Source string `json:"limit_source"` // task, settings or built-in
@@ -123,6 +128,7 @@ func (l Limits) Budgets(t *Task, c Counts) []Budget {
 		{"interruptions", c.Interrupted, MaxInterruptions, builtIn, true,
 			times(c.Interrupted, "the run was cut off (dispatcher gone, reboot, service stop)")},
 		{"stale", c.Stale, MaxStale, builtIn, true, times(c.Stale, "its heartbeats stopped")},
+		{"reviews", c.Rounds, MaxRounds, builtIn, true, fmt.Sprintf("reviews sent it back %d times", c.Rounds)},
 		// Not less than what somebody allowed on purpose.
 		{"uncounted", c.Uncounted, max(MaxUncounted, violations), builtIn, true,
 			fmt.Sprintf("%d attempts ended in ways that no other limit counts", c.Uncounted)},
@@ -135,7 +141,7 @@ func (l Limits) gaveUp(t *Task, c Counts, lastError string) *eventlog.GaveUp {
 	for _, b := range l.Budgets(t, c) {
 		if b.Used >= b.Limit {
 			reason := b.spent
-			if b.Name == "failures" || b.Name == "uncounted" { // the others say what the last was
+			if b.Name == "failures" || b.Name == "uncounted" || b.Name == "reviews" { // the others say what the last was
 				reason += "; the last: " + lastError
 			}
 			return &eventlog.GaveUp{

@@ -164,7 +164,7 @@ func TestFreshStart(t *testing.T) {
 	}{
 		{"nothing", func(b *board) {}, 1},
 		{"unblock", func(b *board) {
-			b.must(Block(b.id("a"), "x", "", Writer{}))
+			b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{}))
 			b.must(Unblock(b.id("a"), Writer{}))
 		}, 0},
 		{"another assignee", func(b *board) { b.must(Assign(b.id("a"), "other", Writer{})) }, 0},

@@ -5,7 +5,7 @@ import (
 )
 
 // New transition: a constructor that takes what the caller knows and returns a
-// Decider; its events in eventlog/kinds.go; the fold's case; a row in
+// Decider; its events in eventlog (kinds.go); the fold's case; a row in
 // the table of decide_*_test.go; the arrow in docs/states.md.
 
 // Decider decides one transition: it reads the tables of the transaction it
@@ -130,7 +130,7 @@ func fenceAside(v View, verb string, w Writer) (Decision, error) {
 			return Decision{}, err
 		}
 		switch r.Outcome {
-		case "", OutCompleted, OutBlocked, OutFailed, OutDeferred, OutReviewRequested:
+		case "", OutCompleted, OutBlocked, OutFailed, OutDeferred, OutReviewRequested, OutChangesRequested:
 			return Decision{}, nil
 		}
 	}
@@ -138,8 +138,8 @@ func fenceAside(v View, verb string, w Writer) (Decision, error) {
 }
 
 // statusWithout is the status of a card that nothing runs and nothing blocks:
-// todo while a parent is open, scheduled before its time, else ready. assume
-// names a parent that counts as done.
+// todo while a parent is open, scheduled before its time, review while its work is
+// being reviewed, else ready. assume names a parent that counts as done.
 func statusWithout(v View, t *Task, now eventlog.Time, assume string) (string, error) {
 	open, err := v.openParents(t.ID, assume)
 	switch {
@@ -149,6 +149,8 @@ func statusWithout(v View, t *Task, now eventlog.Time, assume string) (string, e
 		return Todo, nil
 	case now < t.NotBefore:
 		return Scheduled, nil
+	case t.ReviewedRun != 0:
+		return Review, nil
 	}
 	return Ready, nil
 }

@@ -33,18 +33,25 @@ type Answer struct {
 	Metadata []byte // one JSON value, kept byte for byte
 }
 
+func (a Answer) check() error {
+	for _, err := range []error{
+		checkText("the summary", a.Summary, MaxSummary),
+		checkText("the result", a.Result, MaxResult),
+		checkMetadata(a.Metadata),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Complete closes the card as done and frees the cards that waited only for
 // it, in one commit.
 func Complete(id string, a Answer, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
-		for _, err := range []error{
-			checkText("the summary", a.Summary, MaxSummary),
-			checkText("the result", a.Result, MaxResult),
-			checkMetadata(a.Metadata),
-		} {
-			if err != nil {
-				return Decision{}, err
-			}
+		if err := a.check(); err != nil {
+			return Decision{}, err
 		}
 		t, open, stop, err := answer(v, "complete", id, w)
 		if err != nil || stop.Refused != nil {
@@ -54,25 +61,28 @@ func Complete(id string, a Answer, w Writer) Decider {
 		case Done, Archived:
 			return Decision{}, refuse(ErrState, id, "already %s", t.Status)
 		}
-		waits, err := v.openParents(id, "")
-		if err != nil {
+		if err := finishable(v, t, open); err != nil {
 			return Decision{}, err
 		}
-		if len(waits) > 0 {
-			return Decision{}, refuse(ErrState, id, "cannot be done before its parent %s (%s)", waits[0].ID, waits[0].Status)
-		}
-		if open == nil && t.Worker != 0 {
-			// An answer that opens a run of its own would do so beside a
-			// process of the run before (I2).
-			return Decision{}, refuse(ErrState, id, "the process of run %d has not ended; wait for it or reclaim the card", t.Worker)
-		}
-		d := &eventlog.Completed{Summary: a.Summary, Result: a.Result, Metadata: a.Metadata, By: byAnswer}
-		run := uint64(0)
-		if open != nil {
-			run = open.ID
-		}
-		return completed(v, t, run, d, now)
+		d := &eventlog.Completed{Summary: a.Summary, Result: a.Result, Metadata: a.Metadata, By: byAnswer, Reviewed: t.ReviewedRun}
+		return completed(v, t, runID(open), d, now)
 	}
+}
+
+// finishable refuses an answer that hands in a card's work before what it was
+// built on is done, or (if it opens a run of its own) beside a process of the run
+// before (I2).
+func finishable(v View, t *Task, open *Run) error {
+	waits, err := v.openParents(t.ID, "")
+	switch {
+	case err != nil:
+		return err
+	case len(waits) > 0:
+		return refuse(ErrState, t.ID, "cannot be done before its parent %s (%s)", waits[0].ID, waits[0].Status)
+	case open == nil && t.Worker != 0:
+		return refuse(ErrState, t.ID, "the process of run %d has not ended; wait for it or reclaim the card", t.Worker)
+	}
+	return nil
 }
 
 // completed is a completion with the promotions that follow from it.
@@ -109,7 +119,8 @@ func Fail(id, reason string, l Limits, w Writer) Decider {
 	}
 }
 
-// Defer is the worker's word to try again later; it never counts as a failure.
+// Defer is the worker's word to try again later; it never counts as a failure. Of a
+// card that nobody runs it is an operator's, and sets the time it is due.
 func Defer(id string, wait time.Duration, reason string, l Limits, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if wait <= 0 || wait > MaxDuration {
@@ -123,7 +134,7 @@ func Defer(id string, wait time.Duration, reason string, l Limits, w Writer) Dec
 			return stop, err
 		}
 		if open == nil {
-			return Decision{}, refuse(ErrState, id, "not running but %s; there is no attempt that could be deferred", t.Status)
+			return putOff(t, now.Add(wait), reason)
 		}
 		to, c, err := after(v, t, open, Run{Outcome: OutDeferred}, now)
 		if err != nil {
@@ -131,6 +142,19 @@ func Defer(id string, wait time.Duration, reason string, l Limits, w Writer) Dec
 		}
 		return l.withGaveUp(t, c, reason, event(id, open.ID, &eventlog.Deferred{Reason: reason, To: to, RetryAt: now.Add(wait)})), nil
 	}
+}
+
+// putOff sets when a card is due that nobody runs.
+func putOff(t *Task, due eventlog.Time, reason string) (Decision, error) {
+	d := &eventlog.Deferred{Reason: reason, To: Scheduled, RetryAt: due}
+	switch t.Status {
+	case Ready, Scheduled, Review:
+	case Todo:
+		d.To = Todo
+	default:
+		return Decision{}, refuse(ErrState, t.ID, "%s; only a card that would go on by itself can be deferred", t.Status)
+	}
+	return decided(t.ID, event(t.ID, 0, d)), nil
 }
 
 // after is where a card goes when its open run ends as given, and how its

@@ -59,7 +59,7 @@ func TestComplete(t *testing.T) {
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the run's outcome", b.run(2).Outcome, OutCompleted)
 			}},
-		{name: "blocked before", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", Writer{})) }, when: byOperator, want: "completed by answer",
+		{name: "blocked before", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{})) }, when: byOperator, want: "completed by answer",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the block", b.task("a").BlockReason, "")
 			}},
@@ -145,8 +145,24 @@ func TestDefer(t *testing.T) {
 			when: func(b *board) Decider {
 				return Defer(b.id("a"), time.Hour, strings.Repeat("x", MaxReason+1), b.limits, own(b))
 			}},
-		{name: "not running", given: card, kind: ErrState, says: "not running but ready",
-			when: func(b *board) Decider { return Defer(b.id("a"), time.Hour, "", b.limits, Writer{}) }},
+		{name: "a card that nobody runs is due then", given: card, want: "deferred>scheduled",
+			when: func(b *board) Decider { return Defer(b.id("a"), time.Hour, "", b.limits, Writer{}) },
+			then: func(t *testing.T, b *board, events []eventlog.Event) {
+				equal(t, "due", b.task("a").NotBefore, b.now.Add(time.Hour))
+				b.wait(time.Hour)
+				b.must(PromoteDue(b.id("a")))
+				equal(t, "then", b.task("a").Status, Ready)
+			}},
+		{name: "one that waits for another still does", want: "deferred>todo",
+			given: func(b *board) { b.create("p"); b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} }) },
+			when:  func(b *board) Decider { return Defer(b.id("a"), time.Hour, "", b.limits, Writer{}) },
+			then: func(t *testing.T, b *board, events []eventlog.Event) {
+				b.must(Complete(b.id("p"), Answer{}, Writer{}))
+				equal(t, "then", b.task("a").Status, Scheduled)
+			}},
+		{name: "one that is blocked is not put off", kind: ErrState, says: "blocked; only a card that would go on by itself",
+			given: func(b *board) { b.create("a", func(d *Draft) { d.Blocked, d.BlockReason = true, "x" }) },
+			when:  func(b *board) Decider { return Defer(b.id("a"), time.Hour, "", b.limits, Writer{}) }},
 		{name: "from outside", given: started, kind: ErrState, says: "use reclaim",
 			when: func(b *board) Decider { return Defer(b.id("a"), time.Hour, "", b.limits, Writer{}) }},
 	})

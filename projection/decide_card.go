@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -252,106 +251,6 @@ func Assign(id, assignee string, w Writer) Decider {
 			events = append(events, event(id, 0, &eventlog.Promoted{To: to, Reason: "reassigned"}))
 		}
 		return decided(id, events...), nil
-	}
-}
-
-// Block parks a card until somebody unblocks it. With an open run it is that
-// run's answer.
-func Block(id, reason, kind string, w Writer) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		if strings.TrimSpace(reason) == "" {
-			return Decision{}, invalid("block needs a reason")
-		}
-		if err := checkText("the reason", reason, MaxReason); err != nil {
-			return Decision{}, err
-		}
-		if kind == "" {
-			kind = NeedsInput
-		}
-		if !slices.Contains(BlockKinds, kind) {
-			return Decision{}, invalid("block kind %q is none of %s", kind, strings.Join(BlockKinds, ", "))
-		}
-		t, open, stop, err := answer(v, "block", id, w)
-		if err != nil || stop.Refused != nil {
-			return stop, err
-		}
-		d := &eventlog.Blocked{Reason: reason, BlockKind: kind}
-		if open != nil {
-			return decided(id, event(id, open.ID, d)), nil
-		}
-		switch t.Status {
-		case Blocked, Done, Archived:
-			return Decision{}, refuse(ErrState, id, "%s; only an open card can be blocked", t.Status)
-		}
-		return decided(id, event(id, 0, d)), nil
-	}
-}
-
-// Unblock lets a blocked card go on, with fresh budgets.
-func Unblock(id string, w Writer) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		t, _, stop, err := fence(v, "unblock", id, w)
-		if err != nil || stop.Refused != nil {
-			return stop, err
-		}
-		if t.Status != Blocked {
-			return Decision{}, refuse(ErrState, id, "not blocked but %s", t.Status)
-		}
-		to, err := statusWithout(v, t, now, "")
-		if err != nil {
-			return Decision{}, err
-		}
-		events := []eventlog.Event{event(id, 0, &eventlog.Unblocked{To: to})}
-		if t.Worker != 0 {
-			r, err := v.runOf(t.Worker)
-			if err != nil {
-				return Decision{}, err
-			}
-			if r.EndReason == EndCancel {
-				// The later word counts: when its process is gone the card must
-				// not be held for the earlier one.
-				events = append(events, wish(id, r, EndReclaim, "unblocked", "", ""))
-			}
-		}
-		return decided(id, events...), nil
-	}
-}
-
-// PromoteDue lets a scheduled card go on once its time has come.
-func PromoteDue(id string) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		t, err := v.MustTask(id)
-		if err != nil || t.Status != Scheduled || now < t.NotBefore {
-			return Decision{}, err
-		}
-		to, err := statusWithout(v, t, now, "")
-		if err != nil || to == Scheduled {
-			return Decision{}, err
-		}
-		return decided(id, event(id, 0, &eventlog.Promoted{To: to, Reason: "due"})), nil
-	}
-}
-
-// PromoteParked frees a card that a plain gave_up holds under a limit that has
-// been raised since.
-func PromoteParked(id string, l Limits) Decider {
-	return func(v View, now eventlog.Time) (Decision, error) {
-		t, err := v.MustTask(id)
-		if err != nil || t.Status != Blocked || t.ParkedLimit == 0 {
-			return Decision{}, err
-		}
-		c, err := v.CountsOf(t)
-		if err != nil {
-			return Decision{}, err
-		}
-		if limit, _ := l.failureLimit(t); c.Failures >= limit {
-			return Decision{}, nil
-		}
-		to, err := statusWithout(v, t, now, "")
-		if err != nil {
-			return Decision{}, err
-		}
-		return decided(id, event(id, 0, &eventlog.Promoted{To: to, Reason: "limit_raised"})), nil
 	}
 }
 

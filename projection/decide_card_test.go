@@ -169,10 +169,10 @@ func TestNamesInAnyScript(t *testing.T) {
 
 func TestCommentBlockUnblock(t *testing.T) {
 	block := func(w func(*board) Writer) func(*board) Decider {
-		return func(b *board) Decider { return Block(b.id("a"), "which port?", "", w(b)) }
+		return func(b *board) Decider { return Block(b.id("a"), "which port?", "", DefaultLimits(), w(b)) }
 	}
 	nobody := func(*board) Writer { return Writer{} }
-	blocked := func(b *board) { card(b); b.must(Block(b.id("a"), "which port?", Transient, Writer{})) }
+	blocked := func(b *board) { card(b); b.must(Block(b.id("a"), "which port?", Transient, DefaultLimits(), Writer{})) }
 	unblock := func(b *board) Decider { return Unblock(b.id("a"), Writer{}) }
 	decide(t, []decision{
 		{name: "comment", given: card, want: "commented", when: func(b *board) Decider { return AddComment(b.id("a"), "ann", "see\nlog", Writer{}) },
@@ -213,12 +213,14 @@ func TestCommentBlockUnblock(t *testing.T) {
 				equal(t, "the outcome", b.run(2).Outcome, OutBlocked)
 			}},
 		{name: "block for no reason", given: card, kind: ErrInvalid, says: "block needs a reason",
-			when: func(b *board) Decider { return Block(b.id("a"), "", "", Writer{}) }},
+			when: func(b *board) Decider { return Block(b.id("a"), "", "", DefaultLimits(), Writer{}) }},
 		{name: "block with a reason too long", given: card, kind: ErrInvalid, says: "the reason has",
-			when: func(b *board) Decider { return Block(b.id("a"), strings.Repeat("x", MaxReason+1), "", Writer{}) }},
+			when: func(b *board) Decider {
+				return Block(b.id("a"), strings.Repeat("x", MaxReason+1), "", DefaultLimits(), Writer{})
+			}},
 		{name: "block of no kind", given: card, kind: ErrInvalid, says: `block kind "mood"`,
-			when: func(b *board) Decider { return Block(b.id("a"), "x", "mood", Writer{}) }},
-		{name: "block twice", given: blocked, when: block(nobody), kind: ErrState, says: "blocked; only an open card"},
+			when: func(b *board) Decider { return Block(b.id("a"), "x", "mood", DefaultLimits(), Writer{}) }},
+		{name: "block twice", given: blocked, when: block(nobody), kind: ErrState, says: "blocked before"},
 		{name: "block a card that is done", given: func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) },
 			when: block(nobody), kind: ErrState, says: "done; only an open card"},
 
@@ -235,7 +237,7 @@ func TestCommentBlockUnblock(t *testing.T) {
 			b.create("a", func(d *Draft) { d.NotBefore, d.Blocked, d.BlockReason = b.now+1, true, "x" })
 		}},
 		{name: "unblock a card whose process may live: no run before it is gone", when: unblock, want: "unblocked>ready",
-			given: func(b *board) { started(b); b.must(Block(b.id("a"), "x", "", own(b))) },
+			given: func(b *board) { started(b); b.must(Block(b.id("a"), "x", "", DefaultLimits(), own(b))) },
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "startable", b.task("a").Startable(b.now), false)
 			}},
@@ -262,7 +264,7 @@ func TestAssign(t *testing.T) {
 				c, _ := b.view().CountsOf(b.task("a"))
 				equal(t, "the failures", c.Failures, 0)
 			}},
-		{name: "does not free an explicit block", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", Writer{})) },
+		{name: "does not free an explicit block", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{})) },
 			when: assign("other"), want: "assigned"},
 		{name: "does not free a sticky end of budget", given: func(b *board) { card(b); b.attempt("a", ExitFinal) }, when: assign("other"), want: "assigned",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
@@ -303,7 +305,7 @@ func TestPromote(t *testing.T) {
 		{name: "the limit is the same", given: gaveUp, when: parked(2)},
 		{name: "the card has a limit of its own", when: parked(9),
 			given: func(b *board) { b.create("a", func(d *Draft) { d.MaxRetries = 1 }); b.attempt("a", 1) }},
-		{name: "an explicit block", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", Writer{})) }, when: parked(9)},
+		{name: "an explicit block", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{})) }, when: parked(9)},
 		{name: "a sticky end of budget", given: func(b *board) { card(b); b.attempt("a", ExitFinal) }, when: parked(9)},
 	})
 }

@@ -219,11 +219,13 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 	}
 	switch {
 	case code == 0 && r.OnCleanExit == CleanComplete:
-		return completed(v, t, r.ID, &eventlog.Completed{By: byCleanExit, ExitCode: end.ExitCode}, now)
-	case code == 0 && r.OnCleanExit == CleanReview:
-		return decided(t.ID, event(t.ID, r.ID, &eventlog.ReviewRequested{By: byCleanExit, ExitCode: end.ExitCode})), nil
+		return completed(v, t, r.ID, &eventlog.Completed{By: byCleanExit, ExitCode: end.ExitCode, Reviewed: t.ReviewedRun}, now)
+	case code == 0 && r.OnCleanExit == CleanReview && r.Lane == LaneReady:
+		return decided(t.ID, event(t.ID, r.ID, &eventlog.ReviewRequested{
+			By: byCleanExit, ExitCode: end.ExitCode, Reviewer: or(t.Reviewer, r.Reviewer),
+		})), nil
 	case code == 0:
-		end.Error = "exited with 0 without an answer (complete, block, fail or defer)"
+		end.Error = "exited with 0 without an answer" + r.answers()
 		c, err := counts(Run{Outcome: OutCrashed, Violation: true})
 		if err != nil {
 			return Decision{}, err
@@ -252,6 +254,14 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 	}
 	end.RetryAt = l.retryAt(now, c.Failures, r.ID)
 	return l.withGaveUp(t, c, end.Error, event(t.ID, r.ID, &eventlog.Crashed{End: end})), nil
+}
+
+// answers names the verbs that would have been an answer.
+func (r *Run) answers() string {
+	if r.Lane == LaneReview {
+		return " (approve, request-changes, block, fail or defer)"
+	}
+	return " (complete, request-review, block, fail or defer)"
 }
 
 func (l Limits) interrupted(v View, t *Task, r *Run, d eventlog.Reclaimed) (Decision, error) {

@@ -24,7 +24,8 @@ type ClaimFor struct {
 	LaunchGrace time.Duration // a dispatched claim must register within it
 	OnCleanExit string
 	MaxRuntime  time.Duration // the profile's cap, 0 for none; the card's own wins
-	Assignee    string        // a dispatched claim is void if the card has another by now
+	Assignee    string        // a dispatched claim is void if the card is for another by now
+	Reviewer    string        // who reviews the assignee's work by the settings, "" for a person
 	Caps        Caps
 }
 
@@ -51,7 +52,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 		if t.Worker != 0 {
 			return Decision{}, refuse(ErrState, t.ID, "the process of run %d has not ended", t.Worker)
 		}
-		if t.Status != Ready {
+		if t.Status != Ready && t.Status != Review {
 			return Decision{}, refuse(ErrState, t.ID, "cannot be claimed: %s%s", t.Status, colon(t.BlockReason))
 		}
 		waits, err := v.openParents(t.ID, "")
@@ -62,16 +63,19 @@ func Claim(c ClaimFor, w Writer) Decider {
 			return Decision{}, refuse(ErrState, t.ID, "cannot be claimed: waits for %s (%s)", waits[0].ID, waits[0].Status)
 		}
 		d := &eventlog.Claimed{
-			Origin: c.Origin, Lane: LaneReady, Assignee: t.Assignee, Holder: c.Holder,
+			Origin: c.Origin, Lane: t.Lane(), Assignee: t.Starter(), Holder: c.Holder, Reviews: t.ReviewedRun,
 			Deadline: now.Add(ttl), TTLSeconds: int64(ttl / time.Second), Claimer: c.Claimer,
 			OnCleanExit: c.OnCleanExit, MaxRuntimeSeconds: limitSeconds(c.MaxRuntime),
 		}
 		if t.MaxRuntimeSeconds != 0 {
 			d.MaxRuntimeSeconds = max(0, t.MaxRuntimeSeconds)
 		}
+		if d.Lane == LaneReady {
+			d.Reviewer = c.Reviewer
+		}
 		if c.Origin == OriginDispatch {
-			if t.Assignee != c.Assignee {
-				return Decision{}, refuse(ErrState, t.ID, "assigned to %q by now", t.Assignee)
+			if t.Starter() != c.Assignee {
+				return Decision{}, refuse(ErrState, t.ID, "assigned to %q by now", t.Starter())
 			}
 			if t.heldAt(now) {
 				return Decision{}, refuse(ErrState, t.ID, "held until %s (%s)", t.HoldUntil, t.HoldReason)
@@ -92,7 +96,7 @@ func (c Caps) check(v View, t *Task, now eventlog.Time) error {
 	}
 	mine := 0
 	for _, r := range active {
-		if r.Assignee == t.Assignee {
+		if r.Assignee == t.Starter() {
 			mine++
 		}
 	}
@@ -100,13 +104,13 @@ func (c Caps) check(v View, t *Task, now eventlog.Time) error {
 		return refuse(ErrState, t.ID, "the board's cap is reached (%d of %d)", len(active), c.Board)
 	}
 	if c.Profile > 0 && mine >= c.Profile {
-		return refuse(ErrState, t.ID, "the cap of %s is reached (%d of %d)", t.Assignee, mine, c.Profile)
+		return refuse(ErrState, t.ID, "the cap of %s is reached (%d of %d)", t.Starter(), mine, c.Profile)
 	}
-	alike, err := v.Alike(t.Assignee)
+	alike, err := v.Alike(t.Starter())
 	if err != nil {
 		return err
 	}
-	if room, why := c.Breaker.Room(t.Assignee, alike, active, now); room == 0 {
+	if room, why := c.Breaker.Room(t.Starter(), alike, active, now); room == 0 {
 		return refuse(ErrState, t.ID, "%s", why)
 	}
 	return nil

@@ -88,7 +88,7 @@ func TestClaim(t *testing.T) {
 		{name: "with an open parent", kind: ErrState, says: "cannot be claimed: todo",
 			given: func(b *board) { b.create("p"); b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} }) },
 			when:  claim()},
-		{name: "blocked, with the reason", given: func(b *board) { card(b); b.must(Block(b.id("a"), "ask ann", "", Writer{})) },
+		{name: "blocked, with the reason", given: func(b *board) { card(b); b.must(Block(b.id("a"), "ask ann", "", DefaultLimits(), Writer{})) },
 			when: claim(), kind: ErrState, says: "cannot be claimed: blocked: ask ann"},
 		{name: "done", given: func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) },
 			when: claim(), kind: ErrState, says: "cannot be claimed: done"},

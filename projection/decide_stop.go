@@ -160,7 +160,7 @@ func Cancel(id string, run uint64, reason, evidence string, w Writer) Decider {
 			return decided(id, wish(id, r, EndCancel, reason, Blocked, evidence)), nil
 		}
 		var events []eventlog.Event
-		if t.Status == Triage || t.Status == Review || goesOn(t) {
+		if t.Status == Triage || goesOn(t) {
 			events = append(events, event(id, 0, cancelled(reason)))
 		}
 		if r != nil && r.EndRequestedAt == 0 {
@@ -218,6 +218,8 @@ func closeAs(v View, t *Task, r *Run, wished, why string, now eventlog.Time, d e
 		if more, err = archived(v, t.ID, why, now); err != nil {
 			return Decision{}, err
 		}
+	case EndReopened:
+		more = []eventlog.Event{event(t.ID, 0, &eventlog.Retracted{Ancestor: why, From: Running, To: to})}
 	}
 	d.To = to
 	return decided(t.ID, append([]eventlog.Event{event(t.ID, r.ID, &d)}, more...)...), nil
@@ -233,6 +235,9 @@ func afterlife(v View, t *Task, r *Run, now eventlog.Time) ([]eventlog.Event, er
 		return archived(v, t.ID, r.EndDetail, now)
 	case r.EndReason == EndCancel && goesOn(t):
 		return []eventlog.Event{event(t.ID, 0, cancelled(r.EndDetail))}, nil
+	case r.EndReason == EndReopened && t.ReviewedRun != 0 && goesOn(t):
+		// It was handed in before what it was built on was taken back.
+		return []eventlog.Event{event(t.ID, 0, &eventlog.Retracted{Ancestor: r.EndDetail, From: t.Status, To: Todo})}, nil
 	}
 	return nil, nil
 }
@@ -241,7 +246,7 @@ func afterlife(v View, t *Task, r *Run, now eventlog.Time) ([]eventlog.Event, er
 // plain gave_up is lifted by a higher limit or another assignee.
 func goesOn(t *Task) bool {
 	switch t.Status {
-	case Ready, Todo, Scheduled:
+	case Ready, Todo, Scheduled, Review:
 		return true
 	}
 	return t.Status == Blocked && t.ParkedLimit > 0

@@ -35,7 +35,7 @@ func TestCancel(t *testing.T) {
 			when:  cancel, want: "blocked; termination_requested> reclaim", then: held},
 		{name: "a plain gave_up becomes one that only an operator lifts",
 			given: func(b *board) { card(b); b.attempt("a", 1); b.attempt("a", 1) }, when: cancel, want: "blocked", then: held},
-		{name: "held already", given: func(b *board) { card(b); b.must(Block(b.id("a"), "why?", "", Writer{})) }, when: cancel, says: "held before: why?"},
+		{name: "held already", given: func(b *board) { card(b); b.must(Block(b.id("a"), "why?", "", DefaultLimits(), Writer{})) }, when: cancel, says: "held before: why?"},
 		{name: "done", given: func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, when: cancel, kind: ErrState, says: "done; there is nothing to cancel"},
 		{name: "archived", given: func(b *board) { card(b); b.must(Archive(b.id("a"), 0, "", "", Writer{})) }, when: cancel, kind: ErrState, says: "archived; there is nothing to cancel"},
 		{name: "by its own worker", given: started,
@@ -89,7 +89,7 @@ func TestEndsThatWereWishedFor(t *testing.T) {
 	completes := func(b *board) { b.must(Complete(b.id("a"), Answer{}, b.worker("a", 2))) }
 	fails := func(b *board) { b.must(Fail(b.id("a"), "told to end", b.limits, b.worker("a", 2))) }
 	defers := func(b *board) { b.must(Defer(b.id("a"), time.Hour, "", b.limits, b.worker("a", 2))) }
-	blocks := func(b *board) { b.must(Block(b.id("a"), "why?", "", b.worker("a", 2))) }
+	blocks := func(b *board) { b.must(Block(b.id("a"), "why?", "", DefaultLimits(), b.worker("a", 2))) }
 	lastFails := func(b *board) {
 		l := b.limits
 		l.FailureLimit = 1

@@ -15,7 +15,7 @@ var verbsOfARun = []struct {
 	{"complete", func(b *board, w Writer) Decider { return Complete(b.id("a"), Answer{Summary: "ok"}, w) }},
 	{"fail", func(b *board, w Writer) Decider { return Fail(b.id("a"), "no", b.limits, w) }},
 	{"defer", func(b *board, w Writer) Decider { return Defer(b.id("a"), time.Minute, "later", b.limits, w) }},
-	{"block", func(b *board, w Writer) Decider { return Block(b.id("a"), "help", "", w) }},
+	{"block", func(b *board, w Writer) Decider { return Block(b.id("a"), "help", "", DefaultLimits(), w) }},
 	{"comment", func(b *board, w Writer) Decider { return AddComment(b.id("a"), "w", "note", w) }},
 	{"unblock", func(b *board, w Writer) Decider { return Unblock(b.id("a"), w) }},
 	{"assign", func(b *board, w Writer) Decider { return Assign(b.id("a"), "other", w) }},

@@ -135,12 +135,15 @@ func (f *folder) event(e eventlog.Event) error {
 		return f.answered(e, func(t *Task, r *Run) {
 			r.Summary, r.Result, r.Metadata = d.Summary, d.Result, d.Metadata
 			r.ExitCode = d.ExitCode
-			t.Result = d.Result
-			if t.Result == "" {
-				t.Result = d.Summary
+			t.Result = or(d.Result, d.Summary)
+			if reviewed := f.reviewed(t); reviewed != nil && d.Result == "" {
+				// The approval's own words are about the work, not the work.
+				t.Result = or(or(reviewed.Result, reviewed.Summary), t.Result)
 			}
 			t.CompletedAt, t.LastError = f.c.At, ""
 			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
+			t.WorkerBlockKind, t.WorkerBlocks = "", 0
+			t.ReviewedRun = 0
 			f.end(t, r, OutCompleted, Done)
 			t.FreshFrom = f.seq
 			if d.By == byCleanExit {
@@ -148,14 +151,20 @@ func (f *folder) event(e eventlog.Event) error {
 			}
 		})
 	case *eventlog.ReviewRequested:
-		return f.both(e, func(t *Task, r *Run) error {
-			r.Summary, r.ExitCode = d.Summary, d.ExitCode
+		return f.answered(e, func(t *Task, r *Run) {
+			r.Summary, r.Result, r.Metadata, r.ExitCode = d.Summary, d.Result, d.Metadata, d.ExitCode
+			t.Reviewer, t.ReviewedRun, t.LastError = d.Reviewer, r.ID, ""
+			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 			f.end(t, r, OutReviewRequested, Review)
-			t.FreshFrom = f.seq
 			if d.By == byCleanExit {
 				f.gone(t, r)
 			}
-			return nil
+		})
+	case *eventlog.ChangesRequested:
+		return f.answered(e, func(t *Task, r *Run) {
+			r.Error = d.Reason
+			t.ReviewedRun, t.LastError = 0, d.Reason
+			f.end(t, r, OutChangesRequested, d.To)
 		})
 	case *eventlog.Failed:
 		return f.both(e, func(t *Task, r *Run) error {
@@ -166,6 +175,13 @@ func (f *folder) event(e eventlog.Event) error {
 			return nil
 		})
 	case *eventlog.Deferred:
+		if e.Run == 0 {
+			return f.task(e.Task, func(t *Task) error {
+				t.Status, t.NotBefore = d.To, d.RetryAt
+				t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+				return nil
+			})
+		}
 		return f.both(e, func(t *Task, r *Run) error {
 			r.Summary = d.Reason
 			f.end(t, r, OutDeferred, d.To)
@@ -174,8 +190,12 @@ func (f *folder) event(e eventlog.Event) error {
 		})
 	case *eventlog.Blocked:
 		block := func(t *Task) {
-			t.Status, t.BlockKind, t.BlockReason, t.ParkedLimit = Blocked, d.BlockKind, d.Reason, 0
-			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+			t.HoldSince, t.HoldUntil, t.HoldReason, t.ParkedLimit = 0, 0, "", 0
+			if d.To == Todo {
+				t.Status, t.BlockKind, t.BlockReason = Todo, "", ""
+				return
+			}
+			t.Status, t.BlockKind, t.BlockReason = Blocked, d.BlockKind, d.Reason
 		}
 		if e.Run == 0 {
 			return f.task(e.Task, func(t *Task) error { block(t); return nil })
@@ -184,8 +204,17 @@ func (f *folder) event(e eventlog.Event) error {
 			if r.Open() {
 				r.Summary = d.Reason
 				f.end(t, r, OutBlocked, Blocked)
+				if d.To == "" {
+					t.WorkerBlocks = timesBlocked(t, d.BlockKind)
+					t.WorkerBlockKind = d.BlockKind
+				}
 			}
 			block(t)
+			return nil
+		})
+	case *eventlog.BlockLoop:
+		return f.task(e.Task, func(t *Task) error {
+			t.Status = Triage
 			return nil
 		})
 
@@ -194,7 +223,7 @@ func (f *folder) event(e eventlog.Event) error {
 			if t.CurrentRun != 0 {
 				return inconsistent("event %d archives card %s, whose run %d is open", f.seq, t.ID, t.CurrentRun)
 			}
-			t.Status = Archived
+			t.Status, t.ReviewedRun = Archived, 0
 			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 			t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 			return nil
@@ -217,8 +246,32 @@ func (f *folder) event(e eventlog.Event) error {
 		return f.task(e.Task, func(t *Task) error {
 			t.Status = d.To
 			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
+			if d.Reason == promotedByHand {
+				t.NotBefore, t.FreshFrom = 0, f.seq
+				t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+			}
 			return nil
 		})
+	case *eventlog.Linked:
+		return f.task(e.Task, func(t *Task) error {
+			f.w.Put(tabParents, cat(under(t.ID), []byte(d.Parent)), nil)
+			f.w.Put(tabChildren, cat(under(d.Parent), []byte(t.ID)), nil)
+			t.Status = or(d.To, t.Status)
+			return nil
+		})
+	case *eventlog.Unlinked:
+		return f.task(e.Task, func(t *Task) error {
+			f.w.Delete(tabParents, cat(under(t.ID), []byte(d.Parent)))
+			f.w.Delete(tabChildren, cat(under(d.Parent), []byte(t.ID)))
+			t.Status = or(d.To, t.Status)
+			return nil
+		})
+	case *eventlog.Edited:
+		return f.edited(e.Task, d)
+	case *eventlog.Reopened:
+		return f.task(e.Task, func(t *Task) error { f.again(t, d.To); return nil })
+	case *eventlog.Retracted:
+		return f.task(e.Task, func(t *Task) error { f.again(t, d.To); return nil })
 
 	case *eventlog.Exited:
 		return f.both(e, func(t *Task, r *Run) error {
@@ -236,44 +289,13 @@ func (f *folder) event(e eventlog.Event) error {
 	return inconsistent("event %d has a kind the fold does not know: %T", f.seq, e.Data)
 }
 
-func (f *folder) created(id string, d *eventlog.Created) error {
-	if id == "" {
-		return inconsistent("event %d creates a card without an id", f.seq)
-	}
-	if was, err := f.Task(id); err != nil || was != nil {
-		return inconsistent("event %d creates card %s a second time", f.seq, id)
-	}
-	t := &Task{
-		ID: id, Title: d.Title, Assignee: d.Assignee, Status: d.Status, Priority: d.Priority,
-		Tenant: d.Tenant, Tags: d.Tags, Key: d.Key,
-		CreatedAt: f.c.At, CreatedBy: f.c.Actor, CreatedSeq: f.seq,
-		MaxRuntimeSeconds: d.MaxRuntimeSeconds, MaxRetries: d.MaxRetries,
-		WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
-		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
-	}
-	if d.Status == Blocked {
-		t.BlockKind = NeedsInput
-	}
-	if d.Body != "" {
-		f.w.Put(tabBodies, []byte(id), []byte(d.Body))
-	}
-	for _, p := range d.Parents {
-		f.w.Put(tabParents, cat(under(id), []byte(p)), nil)
-		f.w.Put(tabChildren, cat(under(p), []byte(id)), nil)
-	}
-	if d.Key != "" {
-		f.w.Put(tabKeys, []byte(d.Key), []byte(id))
-	}
-	putTask(f.w, nil, t)
-	return nil
-}
-
 func (f *folder) claimed(id string, d *eventlog.Claimed) error {
 	return f.task(id, func(t *Task) error {
 		r := &Run{
 			ID: f.seq, Task: id, Assignee: d.Assignee, Lane: d.Lane, Origin: d.Origin, Holder: d.Holder,
 			StartedAt: f.c.At, Claimer: d.Claimer, Deadline: d.Deadline, TTLSeconds: d.TTLSeconds,
 			OnCleanExit: d.OnCleanExit, MaxRuntimeSeconds: d.MaxRuntimeSeconds,
+			Reviewer: d.Reviewer, Reviews: d.Reviews,
 			ClaimExpires: d.Deadline,
 		}
 		return f.open(t, r)
@@ -391,7 +413,10 @@ func (f *folder) both(e eventlog.Event, change func(*Task, *Run) error) error {
 func (f *folder) answered(e eventlog.Event, change func(*Task, *Run)) error {
 	if e.Run == 0 {
 		err := f.task(e.Task, func(t *Task) error {
-			return f.open(t, &Run{ID: f.seq, Task: t.ID, Assignee: t.Assignee, Lane: LaneReady, Origin: OriginManual, StartedAt: f.c.At})
+			return f.open(t, &Run{
+				ID: f.seq, Task: t.ID, Assignee: t.Starter(), Lane: t.Lane(), Reviews: t.ReviewedRun,
+				Origin: OriginManual, StartedAt: f.c.At,
+			})
 		})
 		if err != nil {
 			return err

@@ -229,7 +229,7 @@ func (h *fixture) write() {
 	b := card("reaped")
 	run = h.run(b, OriginDispatch)
 	actor, w = worker(b, run)
-	h.do(actor, Block(b, "why?", Capability, w))
+	h.do(actor, Block(b, "why?", Capability, DefaultLimits(), w))
 	h.do("dispatcher:host/9-def", RequestEnd(EndRequest{Run: run, Reason: EndTerminalGrace, Detail: "alive 3m", Evidence: "alive"}))
 	h.do("dispatcher:host/9-def", DeferEnd(run, "unreadable", "held", 0))
 	h.end(run, &ExitRecord{Cause: CauseTerminated, Signal: "SIGKILL"})

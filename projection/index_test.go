@@ -158,7 +158,7 @@ func TestIndexesFollowTheRow(t *testing.T) {
 	b.limits.FailureLimit = 3
 	b.must(PromoteParked(b.id("a"), b.limits))
 	check("promoted")
-	b.must(Block(b.id("a"), "x", "", Writer{}))
+	b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{}))
 	check("blocked")
 	b.must(Unblock(b.id("a"), Writer{}))
 	check("unblocked")

@@ -49,6 +49,8 @@ const (
 	MaxRateLimited   = 24
 	MaxInterruptions = 10
 	MaxStale         = 10
+	// MaxRounds bounds how often in all a review sends a card back.
+	MaxRounds = 10
 	// MaxUncounted bounds all of these and clean exits without an answer
 	// together, in any order.
 	MaxUncounted = 100
@@ -76,6 +78,9 @@ type Limits struct {
 	RetryBackoff      time.Duration // before the second attempt; doubles
 	MaxBackoff        time.Duration
 	RateLimitCooldown time.Duration
+	// BlockLimit is how often in a row a worker may block its card for the same
+	// kind of reason, 0 for any number.
+	BlockLimit int64
 }
 
 // DefaultLimits are the contract's defaults.
@@ -88,6 +93,7 @@ func DefaultLimits() Limits {
 		RetryBackoff:      10 * time.Second,
 		MaxBackoff:        10 * time.Minute,
 		RateLimitCooldown: 5 * time.Minute,
+		BlockLimit:        3,
 	}
 }
 

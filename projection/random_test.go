@@ -18,7 +18,7 @@ var walkSeed = flag.Int64("walk", 0, "seed of one random walk, as a failed TestR
 // wrong, under a clock that jumps, and checks after each what must never break.
 // The fixed seeds together reach every kind of event.
 func TestRandomWalk(t *testing.T) {
-	const fixed, steps = 15, 200
+	const fixed, steps = 15, 300
 	seeds := []int64{time.Now().UnixNano()}
 	for seed := range int64(fixed) {
 		seeds = append(seeds, seed+1)
@@ -128,7 +128,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 	}
 	const system = "dispatcher:host/1"
 	l := w.limits
-	l.FailureLimit = int64(w.pick(1, 2, 2, 3))
+	l.FailureLimit, l.BlockLimit = int64(w.pick(1, 2, 2, 3)), int64(w.pick(0, 1, 2))
 	commands := []struct {
 		name, by string
 		do       Decider
@@ -145,7 +145,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"fail", by, Fail(id, "no", l, who)},
 		{"defer", by, Defer(id, time.Minute, "later", l, who)},
 		{"heartbeat", by, Beat(id, []string{"", "half"}[w.r.Intn(2)], l, who)},
-		{"block", by, Block(id, "help", "", who)},
+		{"block", by, Block(id, "help", "", l, who)},
 		{"unblock", by, Unblock(id, who)},
 		{"unblock", operator, Unblock(id, Writer{})},
 		{"unblock", operator, Unblock(id, Writer{})},
@@ -170,6 +170,24 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"expire", system, ExpireManual(run)},
 		{"promote due", system, PromoteDue(id)},
 		{"promote parked", system, PromoteParked(id, l)},
+		{"promote", operator, Promote(id, Writer{})},
+		{"promote", by, Promote(id, who)},
+		{"put off", operator, w.seldom(Defer(id, time.Hour, "", l, Writer{}))},
+		{"block", by, Block(id, "help", Dependency, l, who)},
+		{"link", by, Link(w.id(w.titles[w.r.Intn(len(w.titles))]), id, who)},
+		{"link", operator, w.seldom(Link(w.id(w.titles[w.r.Intn(len(w.titles))]), id, Writer{}))},
+		{"unlink", operator, w.someUnlink(id, Writer{})},
+		{"unlink", by, w.someUnlink(id, who)},
+		{"reopen", operator, Reopen(id, "wrong", Writer{})},
+		{"fail", by, Fail(id, "no", l, Writer{Card: id, Run: run})},
+		{"reopen", by, Reopen(id, "wrong", who)},
+		{"edit", operator, Edit(id, w.someChanges(), l, Writer{})},
+		{"edit", by, Edit(id, w.someChanges(), l, who)},
+		{"request review", by, RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], who)},
+		{"approve", by, Approve(id, Answer{}, 0, who)},
+		{"approve", operator, Approve(id, Answer{}, uint64(w.pick(0, 0, int(run))), Writer{})},
+		{"request changes", by, RequestChanges(id, "no", 0, l, who)},
+		{"request changes", operator, RequestChanges(id, "no", 0, l, Writer{})},
 	}
 	if w.r.Intn(3) == 0 {
 		// As a board at work would go on: without these most runs end by a
@@ -228,6 +246,28 @@ func (w *walk) someRun(title string) uint64 {
 		return 0
 	}
 	return w.task(title).LastRun
+}
+
+func (w *walk) someUnlink(id string, who Writer) Decider {
+	parents := append(w.view().Parents(id), "t_none")
+	return Unlink(parents[w.r.Intn(len(parents))], id, who)
+}
+
+func (w *walk) someChanges() (c Changes) {
+	title, n, tags, due := fmt.Sprint("title ", w.r.Intn(3)), int64(w.r.Intn(3)), []string{"x"}[:w.r.Intn(2)], w.now.Add(time.Hour)
+	switch w.r.Intn(5) {
+	case 0:
+		c.Title, c.Body = &title, &title
+	case 1:
+		c.MaxRetries = &n
+	case 2:
+		c.Tags, c.Priority = &tags, &n
+	case 3:
+		c.NotBefore = &due
+	case 4:
+		c.Result = &title
+	}
+	return c
 }
 
 // someWriter is an operator, the card's worker, a worker of another card, or
@@ -291,7 +331,7 @@ func (w *witness) event(actor string, seq uint64, e eventlog.Event) error {
 	// from its word in the same commit (gave_up) has no run of its own to show.
 	if card, run, ok := workerOf(actor); ok && card == e.Task {
 		switch e.Kind() {
-		case eventlog.KindFenced, eventlog.KindGaveUp:
+		case eventlog.KindFenced, eventlog.KindGaveUp, eventlog.KindBlockLoop:
 		default:
 			if run == 0 || run != w.open[card] || e.Run != run {
 				return fmt.Errorf("I4: %s wrote %s for run %d; open is %d", actor, e.Kind(), e.Run, w.open[card])
@@ -336,8 +376,28 @@ func (w *witness) event(actor string, seq uint64, e eventlog.Event) error {
 		}
 		return end(run, d.By == byCleanExit)
 	case *eventlog.ReviewRequested:
-		return end(e.Run, d.By == byCleanExit)
-	case *eventlog.Failed, *eventlog.Deferred:
+		run := e.Run
+		if run == 0 {
+			if err := begin(); err != nil {
+				return err
+			}
+			run = seq
+		}
+		return end(run, d.By == byCleanExit)
+	case *eventlog.ChangesRequested:
+		run := e.Run
+		if run == 0 {
+			if err := begin(); err != nil {
+				return err
+			}
+			run = seq
+		}
+		return end(run, false)
+	case *eventlog.Deferred:
+		if e.Run != 0 {
+			return end(e.Run, false)
+		}
+	case *eventlog.Failed:
 		return end(e.Run, false)
 	case *eventlog.Blocked:
 		if e.Run != 0 {

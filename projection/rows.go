@@ -63,6 +63,18 @@ type Task struct {
 
 	// FreshFrom: runs up to this number do not count toward budgets.
 	FreshFrom uint64
+
+	// ReviewedRun is the run whose work is under review, 0 if none is: until the
+	// review has ended the card goes back to the lane review and not to ready.
+	ReviewedRun uint64
+	// Reviewer is the profile that reviews, empty for a person; it stays for the
+	// next round.
+	Reviewer string
+
+	// WorkerBlockKind is why a worker blocked the card last, and WorkerBlocks how
+	// often in a row it was that, over all unblocks.
+	WorkerBlockKind string
+	WorkerBlocks    int64
 }
 
 // Run is one attempt at a card.
@@ -85,6 +97,10 @@ type Run struct {
 	TTLSeconds        int64
 	OnCleanExit       string
 	MaxRuntimeSeconds int64
+	// Reviewer is who reviews its work by the settings, Reviews the run that it
+	// reviews itself.
+	Reviewer string
+	Reviews  uint64
 
 	// HasWorker: evidence of a worker is on record. It stays after the run was
 	// closed until the process is proven gone.

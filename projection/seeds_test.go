@@ -32,7 +32,7 @@ func TestABlockStaysWhenTheParentsAreDone(t *testing.T) {
 	b.create("parent")
 	b.create("held", func(d *Draft) { d.Parents, d.Blocked, d.BlockReason = []string{b.id("parent")}, true, "ask ann" })
 	b.create("waits", func(d *Draft) { d.Parents = []string{b.id("parent")} })
-	b.must(Block(b.id("waits"), "ask ann, too", "", Writer{}))
+	b.must(Block(b.id("waits"), "ask ann, too", "", DefaultLimits(), Writer{}))
 	b.create("free", func(d *Draft) { d.Parents = []string{b.id("parent")} })
 	b.must(Complete(b.id("parent"), Answer{}, Writer{}))
 	equal(t, "a child that only waited", b.task("free").Status, Ready)

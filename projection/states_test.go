@@ -135,7 +135,9 @@ var stateSteps = map[string]func(*stateStory) error{
 	"defer": func(s *stateStory) error {
 		return s.update(projection.Defer(s.card, time.Hour, "", s.limits, s.writer()))
 	},
-	"block":   func(s *stateStory) error { return s.update(projection.Block(s.card, "why", "", s.writer())) },
+	"block": func(s *stateStory) error {
+		return s.update(projection.Block(s.card, "why", "", projection.DefaultLimits(), s.writer()))
+	},
 	"unblock": func(s *stateStory) error { return s.update(projection.Unblock(s.card, projection.Writer{})) },
 	"comment": func(s *stateStory) error {
 		return s.update(projection.AddComment(s.card, "me", "hm", projection.Writer{}))

@@ -9,7 +9,7 @@ import (
 
 // TablesFormat is raised whenever a row or an index changes; older tables are
 // rebuilt from the log.
-const TablesFormat = 2
+const TablesFormat = 3
 
 // The tables. Keys of several parts end fixed-width or are cut by a zero byte,
 // which no id or name may hold.
@@ -25,7 +25,8 @@ const (
 	tabKeys      = "keys"         // idempotency key -> id
 	tabActive    = "active"       // run -> id; open, or with a worker on record
 	tabReady     = "ready"        // assignee 0 priority age -> id; startable now
-	tabHeld      = "held"         // 'u' assignee 0 until id, 's' since id -> id; ready, but not yet
+	tabReview    = "review"       // reviewer 0 priority age -> id; its review is startable now
+	tabHeld      = "held"         // 'u' starter 0 until id, 's' since id -> id; ready or in review, but not yet
 	tabScheduled = "scheduled"    // not_before id -> id
 	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up under the settings' limit
 	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
@@ -80,13 +81,15 @@ func indexOf(t *Task) []indexEntry {
 	if t == nil {
 		return nil
 	}
-	free := t.CurrentRun == 0 && t.Worker == 0
+	free := t.inLane() && t.CurrentRun == 0 && t.Worker == 0
 	switch {
-	case t.Status == Ready && free && t.HoldUntil == 0:
+	case free && t.HoldUntil == 0 && t.Status == Review:
+		return []indexEntry{{tabReview, string(cat(under(t.Reviewer), orderKey(t)))}}
+	case free && t.HoldUntil == 0:
 		return []indexEntry{{tabReady, string(cat(under(t.Assignee), orderKey(t)))}}
-	case t.Status == Ready && free:
+	case free:
 		return []indexEntry{
-			{tabHeld, string(cat([]byte{'u'}, under(t.Assignee), timeKey(t.HoldUntil), []byte(t.ID)))},
+			{tabHeld, string(cat([]byte{'u'}, under(t.Starter()), timeKey(t.HoldUntil), []byte(t.ID)))},
 			{tabHeld, string(cat([]byte{'s'}, timeKey(t.HoldSince), []byte(t.ID)))},
 		}
 	case t.Status == Scheduled:

@@ -148,7 +148,7 @@ func (a *auditor) before(v View, c eventlog.Commit, e eventlog.Event) error {
 		return nil
 	case *eventlog.Claimed:
 		a.runs++
-	case *eventlog.Completed:
+	case *eventlog.Completed, *eventlog.ReviewRequested, *eventlog.ChangesRequested:
 		if e.Run == 0 { // the answer to a card nobody claimed opens its own
 			a.runs++
 		}
@@ -160,7 +160,7 @@ func (a *auditor) before(v View, c eventlog.Commit, e eventlog.Event) error {
 	// I4: what a worker wrote about its card carries that card's open run.
 	if own, run, ok := workerOf(c.Actor); ok && own == e.Task {
 		switch e.Data.(type) {
-		case *eventlog.Fenced, *eventlog.GaveUp:
+		case *eventlog.Fenced, *eventlog.GaveUp, *eventlog.BlockLoop:
 		default:
 			if t.CurrentRun != run || e.Run != run {
 				return inconsistent("%s by %s, but the open run of card %s is %d (I4)", e.Kind(), c.Actor, e.Task, t.CurrentRun)

@@ -175,8 +175,17 @@ func (v View) Active() ([]*Run, error) {
 // Ready calls fn with the startable cards of one assignee in the order of
 // dispatch (priority, then age) until it returns false.
 func (v View) Ready(assignee string, fn func(*Task) bool) error {
+	return v.lane(tabReady, assignee, fn)
+}
+
+// InReview is Ready for the cards whose review one profile could start.
+func (v View) InReview(reviewer string, fn func(*Task) bool) error {
+	return v.lane(tabReview, reviewer, fn)
+}
+
+func (v View) lane(table, starter string, fn func(*Task) bool) error {
 	var err error
-	v.scan(tabReady, under(assignee), func(_, id []byte) bool {
+	v.scan(table, under(starter), func(_, id []byte) bool {
 		var t *Task
 		if t, err = v.MustTask(string(id)); err != nil {
 			return false
@@ -189,6 +198,9 @@ func (v View) Ready(assignee string, fn func(*Task) bool) error {
 // ReadyAssignees returns the assignees that have startable cards, in order; ""
 // stands for none.
 func (v View) ReadyAssignees() []string { return v.heads(tabReady, nil) }
+
+// Reviewers returns the profiles that have reviews to start, in order.
+func (v View) Reviewers() []string { return v.heads(tabReview, nil) }
 
 // heads returns the names that the keys of a table begin with behind prefix,
 // each once, by skipping from one to the next.
@@ -320,9 +332,32 @@ func (t *Task) heldAt(now eventlog.Time) bool {
 // process may still live; 0 if there is none.
 func (t *Task) Owner() uint64 { return max(t.CurrentRun, t.Worker) }
 
-// Startable tells whether a claim could succeed as far as the card itself goes.
+// Startable tells whether a claim by a dispatcher could succeed as far as the card
+// itself goes.
 func (t *Task) Startable(now eventlog.Time) bool {
-	return t.Status == Ready && t.CurrentRun == 0 && t.Worker == 0 && !t.heldAt(now)
+	return t.inLane() && t.CurrentRun == 0 && t.Worker == 0 && !t.heldAt(now)
+}
+
+// inLane tells whether a dispatcher would start the card. A review without a
+// reviewer is a person's.
+func (t *Task) inLane() bool {
+	return t.Status == Ready || t.Status == Review && t.Reviewer != ""
+}
+
+// Lane is the lane that the card's next run is in.
+func (t *Task) Lane() string {
+	if t.ReviewedRun != 0 {
+		return LaneReview
+	}
+	return LaneReady
+}
+
+// Starter is the profile that the card's next run is for.
+func (t *Task) Starter() string {
+	if t.ReviewedRun != 0 {
+		return t.Reviewer
+	}
+	return t.Assignee
 }
 
 // openParents returns the parents that are neither done nor archived; assume

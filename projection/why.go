@@ -25,7 +25,9 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 	case Scheduled:
 		return "scheduled: not before " + t.NotBefore.String(), nil
 	case Review:
-		return "waits for a review", nil
+		if t.Reviewer == "" {
+			return fmt.Sprintf("waits for a review of run %d by a person: kanlog approve %s, or kanlog request-changes %s REASON", t.ReviewedRun, t.ID, t.ID), nil
+		}
 	case Blocked:
 		how := "kanlog unblock " + t.ID + " lets it go on"
 		switch {
@@ -40,15 +42,7 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		var names []string
-		for _, p := range open {
-			names = append(names, p.ID+" ("+p.Status+colon(p.BlockReason)+")")
-			if len(names) == 5 && len(open) > 5 {
-				names = append(names, fmt.Sprintf("%d more", len(open)-5))
-				break
-			}
-		}
-		return "waits for " + strings.Join(names, ", "), nil
+		return "waits for " + nameParents(open), nil
 	case Running:
 		r, err := v.runOf(t.CurrentRun)
 		if err != nil {
@@ -78,12 +72,12 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim %s --reason T", r.ID, t.ID), nil
 	case t.heldAt(now):
 		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
-	case t.Assignee == "":
+	case t.Starter() == "":
 		return "nobody is assigned; kanlog assign " + t.ID + " PROFILE", nil
-	case !w.Profiles[t.Assignee]:
-		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Assignee, t.Assignee), nil
+	case !w.Profiles[t.Starter()]:
+		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Starter(), t.Starter()), nil
 	case w.Full != nil:
-		return w.Full(t.Assignee), nil
+		return w.Full(t.Starter()), nil
 	}
 	return "", nil
 }

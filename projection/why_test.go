@@ -23,7 +23,10 @@ func TestWhy(t *testing.T) {
 		{"triage", func(b *board) { b.create("a", func(d *Draft) { d.Triage = true }) }, here, []string{"in triage"}},
 		{"scheduled", func(b *board) { b.create("a", func(d *Draft) { d.NotBefore = b.now.Add(time.Hour) }) }, here, []string{"not before 2023-11-14T23:13:20Z"}},
 		{"review", func(b *board) { cleanExit(CleanReview)(b); b.ends(2, 0) }, here, []string{"waits for a review"}},
-		{"blocked", func(b *board) { card(b); b.must(Block(b.id("a"), "which port?", Capability, Writer{})) }, here,
+		{"blocked", func(b *board) {
+			card(b)
+			b.must(Block(b.id("a"), "which port?", Capability, DefaultLimits(), Writer{}))
+		}, here,
 			[]string{"blocked (capability): which port?", "kanlog unblock t_"}},
 		{"gave up", func(b *board) { card(b); b.attempt("a", 1); b.attempt("a", 1) }, here,
 			[]string{"2 of 2 attempts failed", "a failure limit above 2", "another assignee"}},
@@ -32,7 +35,7 @@ func TestWhy(t *testing.T) {
 		{"a parent is blocked, with its reason", func(b *board) {
 			b.create("p")
 			b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} })
-			b.must(Block(b.id("p"), "no key", "", Writer{}))
+			b.must(Block(b.id("p"), "no key", "", DefaultLimits(), Writer{}))
 		}, here, []string{"(blocked: no key)"}},
 		{"many parents are open", func(b *board) {
 			var parents []string

@@ -32,7 +32,8 @@ const (
 	OutReclaimed   = "reclaimed"
 	OutSpawnFailed = "spawn_failed"
 
-	OutReviewRequested = "review_requested"
+	OutReviewRequested  = "review_requested"
+	OutChangesRequested = "changes_requested"
 )
 
 // Origins of a claim.
@@ -41,8 +42,11 @@ const (
 	OriginManual   = "manual"
 )
 
-// LaneReady is the lane of a first or repeated attempt.
-const LaneReady = "ready"
+// Lanes: an attempt at the card, or a review of one.
+const (
+	LaneReady  = "ready"
+	LaneReview = "review"
+)
 
 // Kinds of blocks.
 const (
@@ -60,6 +64,7 @@ const (
 	EndReclaim        = "reclaim"
 	EndCancel         = "cancel"
 	EndArchive        = "archive"
+	EndReopened       = "reopened"
 	EndMaxRuntime     = "max_runtime"
 	EndHeartbeatStale = "heartbeat_stale"
 	EndTerminalGrace  = "terminal_grace"

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"kanlog/eventlog"
@@ -107,48 +108,82 @@ func Full(v projection.View, p Policy, now eventlog.Time) (func(assignee string)
 // free is the most cards that could start now.
 func (s *slots) free() int { return max(0, s.p.MaxInProgress-s.total) }
 
-// admit picks from the startable cards those that may start now, by priority
-// and then age, and says why the others wait. most bounds the picks, -1 for no
-// bound. It is pure.
+// admit picks from the startable cards those that may start now and says why the
+// others wait. most bounds the picks, -1 for no bound. It is pure.
+//
+// Attempts come before reviews, each by priority and then age. But while a review
+// could start one place is kept free for it: otherwise a board full of new work
+// would never finish any.
+func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Task, waiting []Waiting) {
+	var attempts, reviews []*projection.Task
+	for _, t := range cards {
+		if t.Lane() == projection.LaneReview {
+			reviews = append(reviews, t)
+		} else {
+			attempts = append(attempts, t)
+		}
+	}
+	budget := s.free()
+	if most >= 0 {
+		budget = min(budget, most)
+	}
+	kept := 0
+	if slices.ContainsFunc(reviews, func(t *projection.Task) bool { return s.full(t.Starter()) == "" }) {
+		kept = 1
+	}
+	pick := func(cards []*projection.Task, room int, short string) {
+		s.order(cards)
+		for _, t := range cards {
+			why := s.full(t.Starter())
+			if why == "" && room <= 0 {
+				why = short
+			}
+			if why != "" {
+				waiting = append(waiting, Waiting{t.ID, why})
+				continue
+			}
+			room--
+			s.take(t.Starter())
+			s.started[t.Starter()]++
+			picks = append(picks, t)
+		}
+	}
+	told := fmt.Sprintf("this tick was told to start at most %d", most)
+	short := told
+	if kept > 0 && budget > 0 && budget-kept < len(attempts) && (most < 0 || most > s.free()-kept) {
+		short = "one place is kept free for a review"
+	}
+	pick(attempts, budget-kept, short)
+	pick(reviews, budget-len(picks), told)
+	return picks, waiting
+}
+
+// order sorts cards by priority and then age.
 //
 // While the runs of a profile end alike, those of its cards that have not failed
 // take the places of those that have: the attempts that find out whether the
 // trouble is over should not be the last ones of the same few cards.
-func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Task, waiting []Waiting) {
+func (s *slots) order(cards []*projection.Task) {
 	sort.SliceStable(cards, func(i, j int) bool {
 		if cards[i].Priority != cards[j].Priority {
 			return cards[i].Priority > cards[j].Priority
 		}
 		return cards[i].CreatedSeq < cards[j].CreatedSeq
 	})
-	for assignee, a := range s.alike {
+	for starter, a := range s.alike {
 		if a != nil && a.Shared() {
-			freshFirst(cards, assignee)
+			freshFirst(cards, starter)
 		}
 	}
-	for _, t := range cards {
-		why := s.full(t.Assignee)
-		if why == "" && most >= 0 && len(picks) >= most {
-			why = fmt.Sprintf("this tick was told to start at most %d", most)
-		}
-		if why != "" {
-			waiting = append(waiting, Waiting{t.ID, why})
-			continue
-		}
-		s.take(t.Assignee)
-		s.started[t.Assignee]++
-		picks = append(picks, t)
-	}
-	return picks, waiting
 }
 
-// freshFirst puts the cards of one assignee that have not failed first among the
+// freshFirst puts the cards of one profile that have not failed first among the
 // places that its cards have.
-func freshFirst(cards []*projection.Task, assignee string) {
+func freshFirst(cards []*projection.Task, starter string) {
 	var places []int
 	var fresh, failed []*projection.Task
 	for i, t := range cards {
-		if t.Assignee != assignee {
+		if t.Starter() != starter {
 			continue
 		}
 		places = append(places, i)

@@ -35,6 +35,7 @@ type Profile struct {
 	MaxInProgress int      // 0: only the board's cap
 	MaxRuntime    time.Duration
 	OnCleanExit   string // violation, complete or review
+	Reviewer      string // the profile that reviews its work, "" for a person
 	PassEnv       []string
 	PassEnvSet    bool // pass_env was given, perhaps empty
 	Env           map[string]string

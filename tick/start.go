@@ -31,9 +31,10 @@ func (t *tick) start(ctx context.Context) error {
 			t.wait(card.ID, "the host refused to start another worker in this tick")
 			continue
 		}
-		p := t.Policy.Profiles[card.Assignee]
+		starter := card.Starter()
+		p := t.Policy.Profiles[starter]
 		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
-			Task: card.ID, Origin: projection.OriginDispatch, Assignee: card.Assignee,
+			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
 			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime,
 			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress, Breaker: t.Policy.Breaker},
@@ -50,7 +51,7 @@ func (t *tick) start(ctx context.Context) error {
 		}
 		run := events[0].Run
 		if t.o.DryRun {
-			t.spawned(Spawned{Task: card.ID, Assignee: card.Assignee})
+			t.spawned(Spawned{Task: card.ID, Assignee: starter})
 			continue
 		}
 		t.Hook("dispatch.claimed")
@@ -91,7 +92,7 @@ func (t *tick) pick() ([]*projection.Task, error) {
 			if err != nil {
 				return err
 			}
-			if c.Startable(t.now) && profiles[c.Assignee] {
+			if c.Startable(t.now) && profiles[c.Starter()] {
 				cards = append(cards, c)
 			} else {
 				others = append(others, c)
@@ -122,29 +123,38 @@ func (t *tick) pick() ([]*projection.Task, error) {
 // candidates are the cards that could start now, as far as there may be room
 // for them or the report may name them, and others that wait.
 func (t *tick) candidates(v projection.View, active []*projection.Run, profiles map[string]bool, free int) (cards, others []*projection.Task, err error) {
-	for _, name := range v.ReadyAssignees() {
-		left, list := readWaiting-len(others), &others
-		if profiles[name] {
-			left, list = readWaiting+free, &cards
+	lane := func(names []string, read func(name string, fn func(*projection.Task) bool) error) error {
+		for _, name := range names {
+			left, list := readWaiting-len(others), &others
+			if profiles[name] {
+				left, list = readWaiting+free, &cards
+			}
+			if left <= 0 {
+				continue
+			}
+			err := read(name, func(c *projection.Task) bool {
+				*list = append(*list, c)
+				left--
+				return left > 0
+			})
+			if err != nil {
+				return err
+			}
 		}
-		if left <= 0 {
-			continue
-		}
-		err := v.Ready(name, func(c *projection.Task) bool {
-			*list = append(*list, c)
-			left--
-			return left > 0
-		})
-		if err != nil {
-			return nil, nil, err
-		}
+		return nil
+	}
+	if err := lane(v.ReadyAssignees(), v.Ready); err != nil {
+		return nil, nil, err
+	}
+	if err := lane(v.Reviewers(), v.InReview); err != nil {
+		return nil, nil, err
 	}
 	over, still, err := v.Held(t.now, readWaiting, func(name string) bool { return profiles[name] })
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, c := range over {
-		if profiles[c.Assignee] {
+		if profiles[c.Starter()] {
 			cards = append(cards, c)
 		} else {
 			others = append(others, c)
@@ -159,7 +169,7 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.Status == projection.Ready {
+		if c.Status == projection.Ready || c.Status == projection.Review {
 			others = append(others, c)
 		}
 	}
@@ -195,7 +205,7 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	}
 	if word.State == Registered {
 		t.Hook("dispatch.spawned")
-		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Profile.Name, PID: started.PID(), Workspace: started.Workspace()})
 		return nil
 	}
 	reason := map[string]string{
@@ -213,7 +223,7 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 	if err == nil && !settled && word.State != Refused && t.registered(l.Run) {
 		// It did register after all, while we were making up our mind. One that
 		// was refused runs nothing, whatever became of its registration.
-		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Task.Assignee, PID: started.PID(), Workspace: started.Workspace()})
+		t.spawned(Spawned{Task: l.Task.ID, Run: l.Run, Assignee: l.Profile.Name, PID: started.PID(), Workspace: started.Workspace()})
 	}
 	return err
 }

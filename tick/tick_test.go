@@ -321,7 +321,7 @@ func TestAManualClaimThatRanOutIsHeld(t *testing.T) {
 func TestARetainedWorkerKeepsItsCard(t *testing.T) {
 	b := newBench(t)
 	run := b.running("a")
-	b.must(projection.Block(b.cards["a"], "help", "", projection.Writer{Card: b.cards["a"], Run: run}))
+	b.must(projection.Block(b.cards["a"], "help", "", projection.DefaultLimits(), projection.Writer{Card: b.cards["a"], Run: run}))
 	b.must(projection.Unblock(b.cards["a"], projection.Writer{}))
 	rep := b.ticks()
 	equal(t, "the story", b.story(), "")

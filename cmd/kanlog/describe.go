@@ -98,6 +98,7 @@ func describe(d eventlog.Payload) string {
 		quote("result ", d.Result)
 	case *eventlog.ReviewRequested:
 		quote("", d.Summary)
+		quote("reviewer ", d.Reviewer)
 	case *eventlog.Failed:
 		quote("", d.Reason)
 	case *eventlog.Deferred:
@@ -105,6 +106,23 @@ func describe(d eventlog.Payload) string {
 		add("until %s", d.RetryAt)
 	case *eventlog.Blocked:
 		quote("", d.Reason)
+		quote("-> ", d.To)
+	case *eventlog.BlockLoop:
+		add("%s, %d times in a row, -> triage", d.BlockKind, d.Times)
+	case *eventlog.ChangesRequested:
+		quote("", d.Reason)
+		add("work of run %d, -> %s", d.Reviewed, d.To)
+	case *eventlog.Linked:
+		add("waits for %s", d.Parent)
+		quote("-> ", d.To)
+	case *eventlog.Unlinked:
+		add("no longer waits for %s", d.Parent)
+		quote("-> ", d.To)
+	case *eventlog.Reopened:
+		quote("", d.Reason)
+		add("-> %s", d.To)
+	case *eventlog.Retracted:
+		add("%s was reopened, %s -> %s", d.Ancestor, d.From, d.To)
 	case *eventlog.Archived:
 		quote("", d.Reason)
 	case *eventlog.Unblocked:

@@ -46,6 +46,8 @@ type taskJSON struct {
 	BlockReason         any           `json:"block_reason"`
 	HeldUntil           eventlog.Time `json:"held_until"`
 	RetainedRun         any           `json:"retained_run"`
+	Reviewer            any           `json:"reviewer"`
+	ReviewedRun         any           `json:"reviewed_run"`
 }
 
 // text is a string, or null if it is empty.
@@ -85,6 +87,7 @@ func newTaskJSON(v projection.View, t *projection.Task) (*taskJSON, error) {
 		WorkspaceKind: t.WorkspaceKind, WorkspacePath: text(t.WorkspacePath), Branch: text(t.Branch),
 		Result: text(t.Result), Key: text(t.Key), Parents: list(v.Parents(t.ID)), Children: list(v.Children(t.ID)),
 		NotBefore: t.NotBefore, BlockKind: text(t.BlockKind), BlockReason: text(t.BlockReason), HeldUntil: t.HoldUntil,
+		Reviewer: text(t.Reviewer), ReviewedRun: count(t.ReviewedRun),
 	}
 	if t.Worker != 0 && t.Worker != t.CurrentRun {
 		j.RetainedRun = t.Worker
@@ -128,6 +131,7 @@ type runJSON struct {
 	Holder            any           `json:"holder"`
 	Result            any           `json:"result"`
 	EndRequested      any           `json:"end_requested"`
+	Reviews           any           `json:"reviews"`
 }
 
 func (a *app) newRunJSON(r *projection.Run) *runJSON {
@@ -136,7 +140,7 @@ func (a *app) newRunJSON(r *projection.Run) *runJSON {
 		StartedAt: r.StartedAt, EndedAt: r.EndedAt, WorkerPID: count(r.PID), WorkerFingerprint: text(r.Fingerprint),
 		LastHeartbeatAt: r.LastHeartbeat, ExitCode: r.ExitCode, Signal: text(r.Signal), Summary: text(r.Summary),
 		Error: text(r.Error), Metadata: rawJSON(r.Metadata), Origin: r.Origin, Holder: text(r.Holder), Result: text(r.Result),
-		EndRequested: text(r.EndReason),
+		EndRequested: text(r.EndReason), Reviews: count(r.Reviews),
 	}
 	if len(r.Metadata) == 0 {
 		j.Metadata = nil

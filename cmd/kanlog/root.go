@@ -88,7 +88,9 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"init": initCmd, "create": createCmd, "list": listCmd, "show": showCmd,
 	"claim": claimCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
 	"defer": deferCmd, "comment": commentCmd, "unblock": unblockCmd, "assign": assignCmd, "reclaim": reclaimCmd,
-	"cancel": cancelCmd, "archive": archiveCmd,
+	"cancel": cancelCmd, "archive": archiveCmd, "promote": promoteCmd, "reopen": reopenCmd, "edit": editCmd,
+	"link": linkCmd, "unlink": unlinkCmd,
+	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
 	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd,
 }

@@ -188,6 +188,11 @@ func (b *injectBench) try(j injection) *injectCase {
 		c.fault("strace left no log (%v): exit %d: %s", err, code, said)
 		return c
 	}
+	if j.call == "close" && slices.ContainsFunc(calls, func(k call) bool { return k.injected && strings.Contains(k.text, "<pipe:") }) {
+		// Linux closes also where close fails; injected, it does not, and whoever
+		// reads from the other end of a pipe waits for ever, as nobody ever would.
+		return c
+	}
 	c.judge(j, calls, out, said)
 	c.sameHistory(before)
 	c.verify()

@@ -31,6 +31,7 @@ import (
 type fileSettings struct {
 	FailureLimit      *int64                 `toml:"failure_limit"`
 	ViolationLimit    *int64                 `toml:"violation_limit"`
+	BlockLimit        *int64                 `toml:"block_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
 	Breaker           *int64                 `toml:"breaker"`
 	BreakerPause      *durationText          `toml:"breaker_pause"`
@@ -53,6 +54,7 @@ type fileProfile struct {
 	MaxInProgress *int              `toml:"max_in_progress"`
 	MaxRuntime    *durationText     `toml:"max_runtime"`
 	OnCleanExit   *string           `toml:"on_clean_exit"`
+	Reviewer      *string           `toml:"reviewer"`
 	PassEnv       *[]string         `toml:"pass_env"`
 	Env           map[string]string `toml:"env"`
 }
@@ -187,10 +189,10 @@ func unreadableSettings(err error) error {
 
 func knownKeys(at toml.Key) []string {
 	if len(at) > 2 && at[0] == "profiles" {
-		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "pass_env", "env"}
+		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "reviewer", "pass_env", "env"}
 	}
 	return []string{
-		"allow_network_store", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
+		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
 		"lock_timeout", "max_in_progress", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
@@ -294,6 +296,12 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 				return bad(table, "on_clean_exit", "%q is none of violation, complete, review", *fp.OnCleanExit)
 			}
 		}
+		if fp.Reviewer != nil {
+			if strings.TrimSpace(*fp.Reviewer) == "" {
+				return bad(table, "reviewer", "it is empty; leave it out for a person")
+			}
+			p.Reviewer = *fp.Reviewer
+		}
 		if fp.PassEnv != nil {
 			p.PassEnv, p.PassEnvSet = *fp.PassEnv, true
 		}
@@ -344,17 +352,8 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 			p.MaxInProgress = int(n)
 			return err
 		}},
-		{"breaker", f.Breaker != nil, func() error {
-			if *f.Breaker == 0 {
-				p.Breaker.Runs = 0 // off, also where the home's file has it on
-				return nil
-			}
-			if *f.Breaker < 0 || *f.Breaker > projection.MaxRetries {
-				return fmt.Errorf("%d is out of range (0 to %d; 0 = off)", *f.Breaker, projection.MaxRetries)
-			}
-			p.Breaker.Runs = *f.Breaker
-			return nil
-		}},
+		{"breaker", f.Breaker != nil, func() error { return setOrOff(*f.Breaker, &p.Breaker.Runs) }},
+		{"block_limit", f.BlockLimit != nil, func() error { return setOrOff(*f.BlockLimit, &l.BlockLimit) }},
 		dur("breaker_pause", f.BreakerPause, &p.Breaker.Pause, time.Second),
 		dur("interval", f.Interval, &ignored, time.Second),
 		dur("claim_ttl", f.ClaimTTL, &l.ClaimTTL, time.Second),
@@ -384,6 +383,15 @@ func setDuration(text durationText, to *time.Duration, least time.Duration) erro
 func setCount(n int64, to *int64) error {
 	if n < 1 || n > projection.MaxRetries {
 		return fmt.Errorf("%d is out of range (1 to %d)", n, projection.MaxRetries)
+	}
+	*to = n
+	return nil
+}
+
+// setOrOff is setCount for what 0 turns off, also where the home's file has it on.
+func setOrOff(n int64, to *int64) error {
+	if n < 0 || n > projection.MaxRetries {
+		return fmt.Errorf("%d is out of range (0 to %d; 0 = off)", n, projection.MaxRetries)
 	}
 	*to = n
 	return nil

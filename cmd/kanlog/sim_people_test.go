@@ -260,7 +260,7 @@ func (s *sim) work(p *simProc) {
 	case "defer":
 		say(projection.Defer(p.card, time.Minute, "", s.policy.Limits, me))
 	case "block":
-		say(projection.Block(p.card, "help", "", me))
+		say(projection.Block(p.card, "help", "", projection.DefaultLimits(), me))
 	case "create":
 		if len(s.cards) < 8 {
 			say(projection.Create(s.draft(), me))
@@ -472,7 +472,7 @@ func (s *sim) carryOut(want *simIntent) {
 	case "comment":
 		do = projection.AddComment(want.card, "ann", "hm", me)
 	case "block":
-		do = projection.Block(want.card, "wait", "", me)
+		do = projection.Block(want.card, "wait", "", projection.DefaultLimits(), me)
 	case "complete":
 		if s.r.IntN(3) > 0 {
 			return

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -18,6 +22,11 @@ func (a *app) runFlagOf(cmd *cobra.Command) {
 
 // decide runs one decider on one card and says what happened.
 func (a *app) decide(id, verb, done string, decider func(id string, w projection.Writer) projection.Decider) error {
+	return a.decideThen(id, verb, done, decider, func(projection.Result) {})
+}
+
+// decideThen is decide for who wants to look at what was recorded.
+func (a *app) decideThen(id, verb, done string, decider func(id string, w projection.Writer) projection.Decider, then func(projection.Result)) error {
 	w, err := a.writer()
 	if err != nil {
 		return err
@@ -29,10 +38,76 @@ func (a *app) decide(id, verb, done string, decider func(id string, w projection
 	if err != nil {
 		return err
 	}
+	then(res)
 	if res.Note != "" {
 		done = res.Note
+	} else if became := becameOf(id, res.Commit.Events); became != "" {
+		done += "; " + became
 	}
 	return a.written(id, res, done)
+}
+
+// becameOf says what else the commit made of a card, where that is not plain from
+// the verb.
+func becameOf(id string, events []eventlog.Event) string {
+	said := ""
+	for _, e := range events {
+		if e.Task != id {
+			continue
+		}
+		switch d := e.Data.(type) {
+		case *eventlog.Linked:
+			if d.To != "" {
+				said = "it was ready and waits from now on (" + d.To + ")"
+			}
+		case *eventlog.Unlinked:
+			if d.To != "" {
+				said = "now " + d.To
+			}
+		case *eventlog.Blocked:
+			if d.To != "" {
+				said = "it goes on when what it waits for is done (" + d.To + ")"
+			} else if d.RequestedKind != "" {
+				said = "it waits for no open card, so somebody has to unblock it"
+			}
+		case *eventlog.BlockLoop:
+			said = fmt.Sprintf("%d times in a row for this kind of reason (%s), so it is in triage; kanlog promote lets it go on", d.Times, d.BlockKind)
+		case *eventlog.GaveUp:
+			said = "blocked: " + d.Reason
+		case *eventlog.Edited:
+			if d.To != "" {
+				said = "now " + d.To
+			}
+		case *eventlog.Promoted:
+			said = "now " + d.To
+		}
+	}
+	return said
+}
+
+// rehearse says whether a decider would be refused, and changes nothing.
+func (a *app) rehearse(id, would string, decider func(id string, w projection.Writer) projection.Decider) error {
+	w, err := a.writer()
+	if err != nil {
+		return err
+	}
+	if id, err = a.resolve(id); err != nil {
+		return err
+	}
+	err = a.view(func(v projection.View) error {
+		d, err := decider(id, w)(v, a.now)
+		if d.Note != "" {
+			would = d.Note
+		}
+		return cmp.Or(err, d.Refused)
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON:
+		return a.json(map[string]any{"task": id, "done": would, "changed": false, "seq": nil})
+	}
+	return a.printf("%s: %s\n", id, would)
 }
 
 // written prints what a verb did to a card.
@@ -80,9 +155,29 @@ func (a *app) idOrOwn(verb string, args []string) (string, error) {
 	return a.ownCard(verb)
 }
 
+// answerFlags are what the verbs share that hand in work.
+type answerFlags struct {
+	projection.Answer
+	metadata string
+}
+
+func (g *answerFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&g.Summary, "summary", "", "what was done, for people and for cards that build on it")
+	f.StringVar(&g.Result, "result", "", "the result itself")
+	f.StringVar(&g.metadata, "metadata", "", "one JSON value, kept byte for byte")
+}
+
+func (g *answerFlags) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("metadata") && g.metadata == "" {
+		return usage("--metadata is empty; it takes one JSON value")
+	}
+	g.Metadata = []byte(g.metadata)
+	return nil
+}
+
 func completeCmd(a *app) *cobra.Command {
-	var ans projection.Answer
-	var metadata string
+	var given answerFlags
 	cmd := &cobra.Command{
 		Use:   "complete [ID...]",
 		Short: "Close cards as done",
@@ -100,21 +195,17 @@ func completeCmd(a *app) *cobra.Command {
 				}
 				args = []string{id}
 			}
-			if cmd.Flags().Changed("metadata") && metadata == "" {
-				return usage("--metadata is empty; it takes one JSON value")
+			if err := given.check(cmd); err != nil {
+				return err
 			}
-			ans.Metadata = []byte(metadata)
 			return a.bulk(args, func(id string) error {
 				return a.decide(id, "complete", "done", func(id string, w projection.Writer) projection.Decider {
-					return projection.Complete(id, ans, w)
+					return projection.Complete(id, given.Answer, w)
 				})
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&ans.Summary, "summary", "", "what was done, for people and for cards that build on it")
-	f.StringVar(&ans.Result, "result", "", "the result itself")
-	f.StringVar(&metadata, "metadata", "", "one JSON value, kept byte for byte")
+	given.add(cmd)
 	a.runFlagOf(cmd)
 	return cmd
 }
@@ -143,8 +234,12 @@ func blockCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
 			return a.decide(id, "block", "blocked", func(id string, w projection.Writer) projection.Decider {
-				return projection.Block(id, reason, kind, w)
+				return projection.Block(id, reason, kind, set.policy.Limits, w)
 			})
 		},
 	}
@@ -181,10 +276,11 @@ func deferCmd(a *app) *cobra.Command {
 	var wait duration
 	var reason string
 	cmd := &cobra.Command{
-		Use:     "defer [ID] --for D",
-		Short:   "Say that the card should be tried again later; never counts as a failure",
-		Example: `  kanlog defer --for 30m --reason "quota until noon"`,
-		Args:    between(0, 1, "at most one id"),
+		Use:   "defer [ID] --for D",
+		Short: "Say that the card should be tried again later; never counts as a failure",
+		Example: `  kanlog defer --for 30m --reason "quota until noon"   # inside a worker
+  kanlog defer t_1a2b --for 2d                         # a card that nobody runs`,
+		Args: between(0, 1, "at most one id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("for") {
 				return usage("defer needs --for, for example --for 30m")

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"kanlog/projection"
@@ -16,6 +19,59 @@ func unblockCmd(a *app) *cobra.Command {
 			return a.bulk(args, func(id string) error { return a.decide(id, "unblock", "unblocked", projection.Unblock) })
 		},
 	}
+	return cmd
+}
+
+func promoteCmd(a *app) *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "promote ID...",
+		Short: "Let cards start at once that wait for a time, in triage or blocked",
+		Long: `promote makes cards ready, with fresh budgets and without their due time. What a
+card was built on has to be done all the same.`,
+		Example: "  kanlog promote t_1a2b\n  kanlog promote t_1a2b --dry-run",
+		Args:    between(1, projection.MaxBulk, "one id or more"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.bulk(args, func(id string) error {
+				if dryRun {
+					return a.rehearse(id, "would be promoted", projection.Promote)
+				}
+				return a.decide(id, "promote", "promoted", projection.Promote)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say whether it could be")
+	return cmd
+}
+
+func reopenCmd(a *app) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "reopen ID --reason T",
+		Short: "Take back that a card is done, and what was built on it",
+		Long: `reopen lets a card that is done (or in review) be done again, with fresh budgets.
+Cards that were built on it wait again: those that are ready, in review or done go
+to todo, those that run are ended first. Their runs and results stay on record.`,
+		Example: "  kanlog reopen t_1a2b --reason \"it was the wrong branch\"",
+		Args:    exactly(1, "one id"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var retracted []string
+			err := a.decideThen(args[0], "reopen", "reopened", func(id string, w projection.Writer) projection.Decider {
+				return projection.Reopen(id, reason, w)
+			}, func(res projection.Result) {
+				for _, e := range res.Commit.Events[min(1, len(res.Commit.Events)):] {
+					if !slices.Contains(retracted, e.Task) {
+						retracted = append(retracted, e.Task)
+					}
+				}
+			})
+			if err == nil && len(retracted) > 0 {
+				a.warn("built on it, and waiting again: %s", strings.Join(retracted, " "))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the next attempt and the record")
 	return cmd
 }
 
