@@ -62,12 +62,8 @@ func Edit(id string, c Changes, l Limits, w Writer) Decider {
 			}
 		}
 		events := []eventlog.Event{event(id, 0, d)}
-		if free, err := unparked(v, t, d, l, now); err != nil {
-			return Decision{}, err
-		} else if free != "" {
-			events = append(events, event(id, 0, &eventlog.Promoted{To: free, Reason: "limit_raised"}))
-		}
-		return decided(id, events...), nil
+		more, err := limited(v, t, d, l, now)
+		return decided(id, append(events, more...)...), err
 	}
 }
 
@@ -118,20 +114,26 @@ func differs[T comparable](to *T, is T) *T {
 	return to
 }
 
-// unparked is the status of a card that a plain gave_up holds and whose own limit
-// an edit raises above what it has failed, "" if it stays.
-func unparked(v View, t *Task, d *eventlog.Edited, l Limits, now eventlog.Time) (string, error) {
-	if d.MaxRetries == nil || t.Status != Blocked || t.ParkedLimit == 0 {
-		return "", nil
+// limited is what follows from a new limit of a card's own: one that a plain
+// gave_up holds goes on if it has not failed that often, and one that would go on
+// has used up its budget if it has.
+func limited(v View, t *Task, d *eventlog.Edited, l Limits, now eventlog.Time) ([]eventlog.Event, error) {
+	if d.MaxRetries == nil || !goesOn(t) {
+		return nil, nil
 	}
 	c, err := v.CountsOf(t)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	as := *t
 	as.MaxRetries = *d.MaxRetries
-	if limit, _ := l.failureLimit(&as); c.Failures >= limit {
-		return "", nil
+	spent := l.gaveUp(&as, c, t.LastError)
+	switch {
+	case spent != nil && t.Status != Blocked:
+		return []eventlog.Event{event(t.ID, 0, spent)}, nil
+	case spent != nil || t.Status != Blocked:
+		return nil, nil
 	}
-	return statusWithout(v, t, now, "")
+	to, err := statusWithout(v, t, now, "")
+	return []eventlog.Event{event(t.ID, 0, &eventlog.Promoted{To: to, Reason: "limit_raised"})}, err
 }

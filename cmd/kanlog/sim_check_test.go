@@ -71,7 +71,8 @@ type simAudit struct {
 	failures  map[string]int64 // counted since the last fresh start
 	retries   map[string]int64
 	assignee  map[string]string
-	stopped   map[string]bool // cancelled or archived, and nobody said otherwise
+	stopped   map[string]bool   // cancelled or archived, and nobody said otherwise
+	reviewed  map[string]uint64 // card -> the run whose work is under review
 	kinds     map[eventlog.Kind]int
 	reasons   map[string]int // of requested ends
 }
@@ -79,7 +80,7 @@ type simAudit struct {
 func newSimAudit() simAudit {
 	return simAudit{
 		open: map[string]uint64{}, worker: map[string]uint64{}, completed: map[string]int{}, failures: map[string]int64{},
-		retries: map[string]int64{}, assignee: map[string]string{}, stopped: map[string]bool{},
+		retries: map[string]int64{}, assignee: map[string]string{}, stopped: map[string]bool{}, reviewed: map[string]uint64{},
 		kinds: map[eventlog.Kind]int{}, reasons: map[string]int{},
 	}
 }
@@ -104,10 +105,17 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 	case *eventlog.Created:
 		s.cards = append(s.cards, card)
 		a.retries[card], a.assignee[card] = d.MaxRetries, d.Assignee
+	case *eventlog.Edited:
+		if d.MaxRetries != nil {
+			a.retries[card] = *d.MaxRetries
+		}
 	case *eventlog.Claimed:
 		// I2: no run is opened beside another, or beside a worker on record.
 		if a.open[card] != 0 || a.worker[card] != 0 {
 			s.fail("run %d of card %s is opened beside run %d, worker of %d", run, card, a.open[card], a.worker[card])
+		}
+		if lane := map[bool]string{true: projection.LaneReady, false: projection.LaneReview}[a.reviewed[card] == 0]; d.Lane != lane || d.Reviews != a.reviewed[card] {
+			s.fail("run %d of card %s is in lane %s and reviews run %d; under review is run %d", run, card, d.Lane, d.Reviews, a.reviewed[card])
 		}
 		if a.stopped[card] {
 			s.fail("card %s was cancelled or archived, and run %d begins", card, run)
@@ -129,15 +137,41 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		if a.completed[card]++; a.completed[card] > 1 {
 			s.fail("card %s is completed a second time", card)
 		}
+		if d.Reviewed != a.reviewed[card] {
+			s.fail("card %s is completed (%s) as the work of run %d, and under review is run %d", card, d.By, d.Reviewed, a.reviewed[card])
+		}
+		a.reviewed[card] = 0
 		closes()
 		fresh()
 		if d.By == "clean_exit" {
 			gone()
 		}
 	case *eventlog.ReviewRequested:
+		if a.reviewed[card] != 0 {
+			s.fail("run %d of card %s hands in work beside that of run %d", run, card, a.reviewed[card])
+		}
+		a.reviewed[card] = run
 		closes()
+		if d.By == "clean_exit" {
+			gone()
+		}
+	case *eventlog.ChangesRequested:
+		if d.Reviewed != a.reviewed[card] {
+			s.fail("the work of run %d of card %s is sent back, and under review is run %d", d.Reviewed, card, a.reviewed[card])
+		}
+		a.reviewed[card] = 0
+		closes()
+	case *eventlog.Reopened, *eventlog.Retracted:
+		if a.open[card] != 0 {
+			s.fail("card %s is %s beside its open run %d", card, e.Kind(), a.open[card])
+		}
+		a.completed[card], a.reviewed[card] = 0, 0
 		fresh()
-		gone()
+	case *eventlog.Promoted:
+		if d.Reason == "by_hand" {
+			a.stopped[card] = false
+			fresh()
+		}
 	case *eventlog.Failed:
 		closes()
 		counted()
@@ -181,7 +215,7 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 			}
 		}
 	case *eventlog.Archived:
-		a.stopped[card] = true
+		a.stopped[card], a.reviewed[card] = true, 0
 	case *eventlog.Unblocked:
 		a.stopped[card] = false
 		fresh()
@@ -192,7 +226,7 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		a.assignee[card] = d.Assignee
 	}
 	// A worker writes about its own card only as its open run.
-	if strings.HasPrefix(actor, "worker:"+card+"/") && e.Kind() != eventlog.KindFenced && e.Kind() != eventlog.KindGaveUp && e.Kind() != eventlog.KindPromoted {
+	if strings.HasPrefix(actor, "worker:"+card+"/") && e.Kind() != eventlog.KindFenced && e.Kind() != eventlog.KindGaveUp && e.Kind() != eventlog.KindBlockLoop && e.Kind() != eventlog.KindPromoted {
 		if actor != fmt.Sprintf("worker:%s/%d", card, e.Run) {
 			s.fail("%s of card %s by %s is booked for run %d", e.Kind(), card, actor, e.Run)
 		}
@@ -311,6 +345,8 @@ func (s *sim) rests(t *projection.Task) bool {
 	switch t.Status {
 	case projection.Ready, projection.Scheduled:
 		return false
+	case projection.Review:
+		return t.Reviewer == "" // a person's
 	case projection.Todo:
 		var parents []string
 		_ = s.store.View(func(v projection.View) error { parents = v.Parents(t.ID); return nil })
@@ -354,7 +390,7 @@ func (r *simReach) report(t *testing.T, count int) {
 	}
 	for _, k := range []string{
 		projection.EndReclaim, projection.EndCancel, projection.EndArchive, projection.EndMaxRuntime,
-		projection.EndHeartbeatStale, projection.EndTerminalGrace, projection.EndOrphaned,
+		projection.EndHeartbeatStale, projection.EndTerminalGrace, projection.EndOrphaned, projection.EndReopened,
 	} {
 		list = append(list, fmt.Sprintf("end by %s %d", k, r.reasons[k]))
 		if r.reasons[k] == 0 && count >= 1000 {

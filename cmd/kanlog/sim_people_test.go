@@ -86,7 +86,7 @@ func (sv *simSupervisor) step() {
 			sv.rec.Error = "not found"
 		default:
 			sv.command = s.m.add(p.ns, p, "command")
-			sv.command.work = s.newWork()
+			sv.command.work = s.newWork(s.run(sv.l.Run).Lane)
 			s.note("run %d runs its command %s %d: %s", sv.l.Run, p.ns, sv.command.pid, sv.command.work)
 			sv.state = "running"
 		}
@@ -184,16 +184,20 @@ type simWorker struct {
 
 func (w *simWorker) String() string { return fmt.Sprintf("%v, on SIGTERM %s", w.plan, w.onTerm) }
 
-func (s *sim) newWork() *simWorker {
+func (s *sim) newWork(lane string) *simWorker {
 	w := &simWorker{onTerm: pick(s.r, "die", "die", "die", "fail", "complete", "exit 0", "nothing")}
 	for range s.r.IntN(5) {
 		w.plan = append(w.plan, pick(s.r, "think", "think", "beat", "comment", "fork", "create"))
 	}
+	answers := []string{"complete", "complete", "complete", "review", "review", "fail", "defer", "block", "wait", "exit 1", "exit 0", "exit 75", "exit 78", "crash", "hang"}
+	if lane == projection.LaneReview {
+		answers = []string{"approve", "approve", "changes", "changes", "complete", "review", "fail", "block", "exit 1", "exit 0", "exit 75", "crash", "hang"}
+	}
 	if s.fair {
-		w.plan, w.onTerm = []string{"complete", "exit 0"}, "die"
+		w.plan, w.onTerm = []string{answers[0], "exit 0"}, "die"
 		return w
 	}
-	w.plan = append(w.plan, pick(s.r, "complete", "complete", "complete", "fail", "defer", "block", "exit 1", "exit 0", "exit 75", "exit 78", "crash", "hang"))
+	w.plan = append(w.plan, pick(s.r, answers...))
 	switch s.r.IntN(4) {
 	case 0: // lives on after its answer
 		w.plan = append(w.plan, "fork", "think", pick(s.r, "hang", "exit 0", "fail"))
@@ -260,7 +264,16 @@ func (s *sim) work(p *simProc) {
 	case "defer":
 		say(projection.Defer(p.card, time.Minute, "", s.policy.Limits, me))
 	case "block":
-		say(projection.Block(p.card, "help", "", projection.DefaultLimits(), me))
+		say(projection.Block(p.card, pick(s.r, "help", "help me"), pick(s.r, "", "", projection.Transient), s.policy.Limits, me))
+	case "wait": // for a card of its own making, or another
+		say(projection.Link(s.cards[s.r.IntN(len(s.cards))], p.card, me))
+		say(projection.Block(p.card, "first that", projection.Dependency, s.policy.Limits, me))
+	case "review":
+		say(projection.RequestReview(p.card, projection.Answer{Summary: "look"}, pick(s.r, "", "tool", "other"), me))
+	case "approve":
+		say(projection.Approve(p.card, projection.Answer{}, 0, me))
+	case "changes":
+		say(projection.RequestChanges(p.card, "not yet", 0, s.policy.Limits, me))
 	case "create":
 		if len(s.cards) < 8 {
 			say(projection.Create(s.draft(), me))
@@ -423,7 +436,7 @@ func (s *sim) newCard() {
 // simIntent is what an operator wants, by what was seen some time ago.
 type simIntent struct {
 	verb, card string
-	run        uint64
+	run, of    uint64
 }
 
 // operate lets an operator look, or act on an earlier look.
@@ -442,8 +455,9 @@ func (s *sim) operate() {
 	card := s.cards[s.r.IntN(len(s.cards))]
 	t := s.task(card)
 	s.intents = append(s.intents, &simIntent{
-		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force"),
-		card: card, run: t.Owner(),
+		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force",
+			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review"),
+		card: card, run: t.Owner(), of: t.ReviewedRun,
 	})
 }
 
@@ -472,7 +486,28 @@ func (s *sim) carryOut(want *simIntent) {
 	case "comment":
 		do = projection.AddComment(want.card, "ann", "hm", me)
 	case "block":
-		do = projection.Block(want.card, "wait", "", projection.DefaultLimits(), me)
+		do = projection.Block(want.card, "wait", "", s.policy.Limits, me)
+	case "link":
+		do = projection.Link(s.cards[s.r.IntN(len(s.cards))], want.card, me)
+	case "unlink":
+		var parents []string
+		_ = s.store.View(func(v projection.View) error { parents = v.Parents(want.card); return nil })
+		do = projection.Unlink(pick(s.r, append(parents, "t_none")...), want.card, me)
+	case "promote":
+		do = projection.Promote(want.card, me)
+	case "reopen":
+		do = projection.Reopen(want.card, "wrong", me)
+	case "edit":
+		title, retries := fmt.Sprint("again ", s.r.IntN(9)), s.r.Int64N(4)
+		do = projection.Edit(want.card, projection.Changes{Title: &title, MaxRetries: &retries}, s.policy.Limits, me)
+	case "put off":
+		do = projection.Defer(want.card, 5*time.Minute, "", s.policy.Limits, me)
+	case "approve":
+		do = projection.Approve(want.card, projection.Answer{}, want.of, me)
+	case "changes":
+		do = projection.RequestChanges(want.card, "no", want.of, s.policy.Limits, me)
+	case "review":
+		do = projection.RequestReview(want.card, projection.Answer{}, pick(s.r, "", "other"), me)
 	case "complete":
 		if s.r.IntN(3) > 0 {
 			return

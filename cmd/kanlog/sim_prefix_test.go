@@ -176,6 +176,8 @@ func prefixSim(uuid [16]byte, commits []eventlog.Commit) *sim {
 				profile(d.Assignee)
 			case *eventlog.Assigned:
 				profile(d.Assignee)
+			case *eventlog.ReviewRequested:
+				profile(d.Reviewer)
 			case *eventlog.Spawned:
 				if s.m.machine == "" {
 					s.m.machine = d.Machine
@@ -203,10 +205,7 @@ func (s *sim) replay(commits []eventlog.Commit) {
 			return
 		}
 		for i, e := range c.Events {
-			run := e.Run
-			if _, opens := e.Data.(*eventlog.Claimed); opens {
-				run = c.Seq + uint64(i)
-			}
+			run := runOf(e, c.Seq+uint64(i))
 			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), c.Actor, describe(e.Data))
 			s.audited(e, run, c.Actor)
 		}
@@ -301,8 +300,10 @@ func (s *sim) prefixRests(t *projection.Task) bool {
 		return !strings.Contains(s.run(t.Worker).Fingerprint, "|")
 	}
 	switch t.Status {
-	case projection.Done, projection.Archived, projection.Blocked, projection.Review, projection.Triage:
+	case projection.Done, projection.Archived, projection.Blocked, projection.Triage:
 		return true
+	case projection.Review:
+		return t.Reviewer == ""
 	case projection.Ready:
 		return t.Assignee == ""
 	case projection.Todo:

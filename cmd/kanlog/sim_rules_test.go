@@ -110,7 +110,9 @@ func (s *sim) ruled(e eventlog.Event, run uint64, at eventlog.Time, actor string
 	case *eventlog.Failed:
 		backOff(d.RetryAt)
 	case *eventlog.Deferred:
-		hold(d.RetryAt)
+		if e.Run != 0 {
+			hold(d.RetryAt)
+		}
 	case *eventlog.ProtocolViolation:
 		hold(d.RetryAt)
 	case *eventlog.RateLimited:
@@ -129,10 +131,18 @@ func (s *sim) ruled(e eventlog.Event, run uint64, at eventlog.Time, actor string
 		if failed := s.audit.failures[card]; d.Budget == "failures" && failed < s.retriesOf(card) {
 			s.fail("card %s gave up for its failures, which are %d of %d", card, failed, s.retriesOf(card))
 		}
-	case *eventlog.Blocked, *eventlog.Archived:
+	case *eventlog.Blocked, *eventlog.Archived, *eventlog.ReviewRequested, *eventlog.ChangesRequested:
 		delete(s.rules.holds, card)
 	case *eventlog.Unblocked, *eventlog.Completed:
 		delete(s.rules.spent, card)
+	case *eventlog.Reopened, *eventlog.Retracted:
+		delete(s.rules.spent, card)
+		delete(s.rules.holds, card)
+	case *eventlog.Promoted:
+		if d.Reason == "by_hand" {
+			delete(s.rules.spent, card)
+			delete(s.rules.holds, card)
+		}
 	}
 }
 
@@ -237,7 +247,7 @@ func (s *sim) ruledAside(e eventlog.Event, actor string) {
 	t := s.task(card)
 	if fmt.Sprint(t.LastRun) == run {
 		switch s.run(t.LastRun).Outcome {
-		case "", projection.OutCompleted, projection.OutBlocked, projection.OutFailed, projection.OutDeferred, projection.OutReviewRequested:
+		case "", projection.OutCompleted, projection.OutBlocked, projection.OutFailed, projection.OutDeferred, projection.OutReviewRequested, projection.OutChangesRequested:
 			return
 		}
 	}

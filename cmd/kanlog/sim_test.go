@@ -169,6 +169,10 @@ func simulate(t *testing.T, seed uint64, steps int, without trouble) *sim {
 		for name, clean := range map[string]string{"coder": projection.CleanViolation, "tool": projection.CleanComplete, "other": projection.CleanReview} {
 			s.policy.Profiles[name] = tick.Profile{Name: name, Command: []string{name}, OnCleanExit: clean, MaxRuntime: 20 * time.Minute, MaxInProgress: 2}
 		}
+		s.policy.Limits.BlockLimit = 2
+		coder := s.policy.Profiles["coder"]
+		coder.Reviewer = pick(s.r, "", "tool", "coder")
+		s.policy.Profiles["coder"] = coder
 		for range 3 {
 			s.newCard()
 		}
@@ -390,10 +394,7 @@ func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider)
 	// From the log, since a refusal may leave a trace too.
 	_ = s.store.Mem.Read(before.Commit+1, func(c eventlog.Commit) error {
 		for i, e := range c.Events {
-			run := e.Run
-			if _, opens := e.Data.(*eventlog.Claimed); opens {
-				run = c.Seq + uint64(i)
-			}
+			run := runOf(e, c.Seq+uint64(i))
 			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), actor, describe(e.Data))
 			s.audited(e, run, actor)
 			s.ruled(e, run, c.At, actor)
@@ -401,6 +402,17 @@ func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider)
 		return nil
 	})
 	return res, err
+}
+
+// runOf is the run that an event is about, which may be the one it opens.
+func runOf(e eventlog.Event, seq uint64) uint64 {
+	switch e.Data.(type) {
+	case *eventlog.Claimed, *eventlog.Completed, *eventlog.ReviewRequested, *eventlog.ChangesRequested:
+		if e.Run == 0 {
+			return seq
+		}
+	}
+	return e.Run
 }
 
 // simBoard is the board as one dispatcher sees it.
