@@ -53,7 +53,7 @@ func Create(home, slug string, uuid [16]byte, at Time, o Options) (created bool,
 		return false, err
 	}
 	atStep("home made")
-	lock, err := LockWait(filepath.Join(home, "home.lock"), o.wait())
+	lock, err := LockHome(home, o.wait())
 	if err != nil {
 		return false, err
 	}

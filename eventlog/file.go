@@ -171,8 +171,26 @@ func (f *File) hold(fn func() error) error {
 	return fn()
 }
 
+// lock takes the side lock of the board that is at f.dir when it has it.
 func (f *File) lock() (*Lock, error) {
 	path := filepath.Join(f.dir, lockName)
+	for {
+		lock, err := f.lockAt(path)
+		if err != nil {
+			return nil, err
+		}
+		ok, err := lock.InPlace()
+		if ok {
+			return lock, nil
+		}
+		lock.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (f *File) lockAt(path string) (*Lock, error) {
 	file, err := openFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Made only where a board is: a mistyped name must leave no trace.

@@ -3,14 +3,12 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"time"
 
 	"kanlog/eventlog"
@@ -37,8 +35,16 @@ type app struct {
 	boardDir string
 }
 
-// start reads the environment; flags are parsed by then.
+// start reads the environment and finds the board; flags are parsed by then.
 func (a *app) start() error {
+	if err := a.ambient(); err != nil {
+		return err
+	}
+	return a.chooseBoard()
+}
+
+// ambient reads everything but which board is meant.
+func (a *app) ambient() error {
 	if a.home == "" {
 		a.home = os.Getenv("KANLOG_HOME")
 	}
@@ -57,15 +63,6 @@ func (a *app) start() error {
 	if a.home, err = filepath.Abs(a.home); err != nil {
 		return err
 	}
-	if a.slug == "" {
-		a.slug = os.Getenv("KANLOG_BOARD")
-	}
-	if a.slug == "" {
-		a.slug = "default"
-	}
-	if err := eventlog.CheckSlug(a.slug); err != nil {
-		return usage("%v", err)
-	}
 	if s := os.Getenv("KANLOG_CLOCK_OFFSET"); s != "" {
 		if a.offset, err = time.ParseDuration(s); err != nil {
 			return usage("KANLOG_CLOCK_OFFSET: %q is no duration (+2h, -30m)", s)
@@ -75,7 +72,6 @@ func (a *app) start() error {
 		return err
 	}
 	a.now = a.clock()
-	a.boardDir = filepath.Join(a.home, "boards", a.slug)
 	return nil
 }
 
@@ -132,25 +128,6 @@ func (a *app) init() (created bool, err error) {
 		return false, err
 	}
 	return created, nil
-}
-
-// freshHome tells whether the home holds no board at all.
-func (a *app) freshHome() (bool, error) {
-	entries, err := os.ReadDir(filepath.Join(a.home, "boards"))
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for boards: %w", err)
-	}
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(a.home, "boards", e.Name(), "runs")); err == nil {
-			return false, nil
-		} else if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return false, fmt.Errorf("look for boards: %w", err)
-		}
-	}
-	return true, nil
 }
 
 func randomID() (id [16]byte) {

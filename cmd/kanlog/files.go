@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"kanlog/eventlog"
 )
 
 // runFiles are the places of a board's files, apart from its store.
@@ -47,3 +49,13 @@ func (f runFiles) scratch(task string) string { return filepath.Join(f.dir, "wor
 func (f runFiles) worktreeLock(task string) string { return f.scratch(task) + ".lock" }
 
 func (f runFiles) dispatchLock() string { return filepath.Join(f.dir, "dispatch.lock") }
+
+// boardsDir holds the boards of a home; archived ones are in archivedDir in it.
+// No board can be called that: the first character of a slug is no underscore.
+func (a *app) boardsDir() string   { return filepath.Dir(eventlog.BoardDir(a.home, archivedDir)) }
+func (a *app) archivedDir() string { return eventlog.BoardDir(a.home, archivedDir) }
+
+const archivedDir = "_archived"
+
+// currentFile names the board of calls that name none.
+func (a *app) currentFile() string { return filepath.Join(a.home, "current") }

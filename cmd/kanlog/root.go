@@ -56,21 +56,26 @@ at any moment loses nothing and runs nothing twice.`,
 			}
 			return usage("%s (kanlog help lists all)", msg)
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.HasParent() {
+				return nil // help, or an unknown verb: no board is needed
+			}
+			return a.start()
+		},
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetOut(a.out)
 	root.SetErr(a.errw)
 	f := root.PersistentFlags()
 	f.StringVar(&a.home, "home", "", "where boards live (KANLOG_HOME, else $XDG_DATA_HOME/kanlog)")
-	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else default)")
+	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else the current one: kanlog boards)")
 	f.BoolVar(&a.asJSON, "json", false, "print JSON and nothing else on stdout")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var u *usageError
 		if errors.As(err, &u) {
 			return err
 		}
-		return usage("%v (kanlog help %s)", err, cmd.Name())
+		return usage("%v (kanlog help %s)", err, verbOf(cmd))
 	})
 	root.SetHelpCommand(helpCmd())
 	for name, verb := range verbs {
@@ -92,7 +97,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"link": linkCmd, "unlink": unlinkCmd,
 	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
 	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
-	"verify": verifyCmd, "rebuild": rebuildCmd,
+	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd,
 }
 
 // plainVerb is the verb of a call that begins with it, "" of any other.
@@ -108,6 +113,8 @@ func helpCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB]",
 		Short: "Show the help of a verb",
+		// Whatever is wrong with the environment or the current board.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -118,13 +125,18 @@ func helpCmd() *cobra.Command {
 	}
 }
 
+// verbOf is how a verb is called: "list", "boards list".
+func verbOf(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
 // exactly and between check the number of arguments in our words.
 func exactly(n int, what string) cobra.PositionalArgs { return between(n, n, what) }
 
 func between(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most && most >= 0 {
-			return usage("%s takes %s; got %d argument(s) (kanlog help %s)", cmd.Name(), what, len(args), cmd.Name())
+			return usage("%s takes %s; got %d argument(s) (kanlog help %s)", verbOf(cmd), what, len(args), verbOf(cmd))
 		}
 		return nil
 	}

@@ -141,7 +141,7 @@ func (s *settings) file(path string) error {
 		return nil
 	}
 	if err != nil {
-		return unreadableSettings(err)
+		return unreadable("settings", err)
 	}
 	var f fileSettings
 	dec := toml.NewDecoder(bytes.NewReader(b))
@@ -178,13 +178,13 @@ func settingsError(path string, err error) error {
 	return usage("%s: %v", path, err)
 }
 
-// unreadableSettings is a wrong file (a directory, one of another user), unless
-// the machine failed: then nobody gave a bad value.
-func unreadableSettings(err error) error {
+// unreadable is a wrong file (a directory, one of another user), unless the
+// machine failed: then nobody gave a bad value.
+func unreadable(what string, err error) error {
 	if errors.Is(err, syscall.EIO) || proc.LacksRoom(err) {
-		return fmt.Errorf("settings: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return usage("settings: %v", err)
+	return usage("%s: %v", what, err)
 }
 
 func knownKeys(at toml.Key) []string {

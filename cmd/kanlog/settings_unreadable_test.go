@@ -13,7 +13,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 		syscall.EISDIR: exitUsage, syscall.EACCES: exitUsage, syscall.ENOTDIR: exitUsage,
 		syscall.EIO: exitFailed, syscall.EMFILE: exitFailed, syscall.ENOMEM: exitFailed,
 	} {
-		err := unreadableSettings(&fs.PathError{Op: "open", Path: "config.toml", Err: errno})
+		err := unreadable("settings", &fs.PathError{Op: "open", Path: "config.toml", Err: errno})
 		if got := exitCode(err); got != want {
 			t.Errorf("%v: exit %d, want %d", err, got, want)
 		}

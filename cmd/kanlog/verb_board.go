@@ -18,20 +18,31 @@ func initCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.asJSON {
-				err = a.json(map[string]any{"board": a.slug, "path": a.boardDir, "created": created})
-			} else {
-				if !created {
-					a.warn("the board was there already; nothing changed")
-				}
-				err = a.printf("%s\n", a.boardDir)
+			already := ""
+			if !created {
+				already = "the board was there already; nothing changed"
 			}
-			if err != nil {
-				return fmt.Errorf("board %s: recorded, but: %w", a.slug, err)
-			}
-			return nil
+			return a.printBoard(already, map[string]any{"board": a.slug, "path": a.boardDir, "created": created})
 		},
 	}
+}
+
+// printBoard says where the board is after a verb that is done; already says in
+// words that there was nothing to do.
+func (a *app) printBoard(already string, form map[string]any) error {
+	var err error
+	if a.asJSON {
+		err = a.json(form)
+	} else {
+		if already != "" {
+			a.warn("%s", already)
+		}
+		err = a.printf("%s\n", form["path"])
+	}
+	if err != nil {
+		return fmt.Errorf("board %s: recorded, but: %w", form["board"], err)
+	}
+	return nil
 }
 
 func verifyCmd(a *app) *cobra.Command {
