@@ -115,10 +115,24 @@ func holdsBoard(dir string) (bool, error) {
 // freshHome tells whether the home holds no board at all, and never did: where
 // the last one was archived, the next is made on purpose or not at all.
 func (a *app) freshHome() (bool, error) {
-	entries, err := os.ReadDir(a.boardsDir())
+	_, err := os.Lstat(a.boardsDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("look for boards: %w", err)
+	}
+	// A board that is being renamed would be seen under neither name.
+	o, err := a.options()
+	if err != nil {
+		return false, err
+	}
+	lock, err := eventlog.LockHome(a.home, o.LockTimeout)
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	entries, err := os.ReadDir(a.boardsDir())
 	if err != nil {
 		return false, fmt.Errorf("look for boards: %w", err)
 	}
