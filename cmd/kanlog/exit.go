@@ -72,7 +72,7 @@ func hint(err error) string {
 	var r *eventlog.RefusedError
 	switch {
 	case errors.Is(err, eventlog.ErrNoBoard):
-		return "kanlog init makes it (with the same --home and --board)"
+		return "kanlog init makes it (with the same --home and --board); kanlog boards list shows those that are there"
 	case errors.As(err, &r):
 		switch r.Kind {
 		case eventlog.Newer:
