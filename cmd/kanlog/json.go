@@ -108,6 +108,15 @@ func newTaskJSON(v projection.View, t *projection.Task) (*taskJSON, error) {
 	return j, nil
 }
 
+// placed puts a card's scratch workspace where it is now: the log holds where it
+// was when a run began, and the board may have been renamed since.
+func (a *app) placed(j *taskJSON) *taskJSON {
+	if j != nil && j.WorkspaceKind == projection.Scratch && j.WorkspacePath != nil {
+		j.WorkspacePath = a.files().scratch(j.ID)
+	}
+	return j
+}
+
 type runJSON struct {
 	ID                uint64        `json:"id"`
 	Task              string        `json:"task"`

@@ -127,7 +127,7 @@ func (a *app) create(d projection.Draft) error {
 	return recorded(res.Task, a.json(struct {
 		*taskJSON
 		Created bool `json:"created"`
-	}{form, made}))
+	}{a.placed(form), made}))
 }
 
 // recorded says that a change is made although its result could not be

@@ -134,7 +134,7 @@ func (a *app) list(keep func(me string, t *projection.Task) bool, less func(x, y
 				if err != nil {
 					return err
 				}
-				forms = append(forms, j)
+				forms = append(forms, a.placed(j))
 			}
 			return nil
 		})

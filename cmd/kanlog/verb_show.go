@@ -54,6 +54,7 @@ func (a *app) show(prefix string) error {
 		if s.Task, err = newTaskJSON(v, t); err != nil {
 			return err
 		}
+		a.placed(s.Task)
 		s.Parents, s.Children = s.Task.Parents, s.Task.Children
 		counts, err := v.CountsOf(t)
 		if err != nil {
