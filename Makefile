@@ -5,7 +5,7 @@ BIN := bin/kanlog
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race demo crash lint fmt bench fuzz
+.PHONY: help build test race demo crash lint fmt bench fuzz man
 
 help: ## print the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,11 @@ lint: ## gofmt, go vet, staticcheck; the macOS build compiles
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	GOOS=darwin $(GO) vet ./...
+
+# A test makes them, so that what it takes (a renderer of Markdown) is no part of
+# the program: its tables alone would double what a short call does at the start.
+man: ## write the manual pages into bin/man
+	$(GO) test ./cmd/kanlog -count 1 -run '^TestManPages$$' -man $(abspath bin/man)
 
 fmt: ## format every Go file
 	gofmt -w .

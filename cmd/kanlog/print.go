@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -138,23 +136,14 @@ func (a *app) write(b []byte) error {
 	return nil
 }
 
+// printf prints text for people. Whatever it was made of, it is harmless.
 func (a *app) printf(format string, args ...any) error {
-	return a.write([]byte(fmt.Sprintf(format, args...)))
+	return a.write([]byte(clean(fmt.Sprintf(format, args...), true)))
 }
 
 // warn tells something beside the result.
 func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.errw, "kanlog: %s\n", clean(fmt.Sprintf(format, args...), true))
-}
-
-func (a *app) table(fill func(w io.Writer)) error {
-	var buf bytes.Buffer
-	tw := tabwriter.NewWriter(&buf, 0, 8, 2, ' ', 0)
-	fill(tw)
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	return a.write(buf.Bytes())
 }
 
 // cell is text in one column: one line, harmless, never empty.
@@ -165,12 +154,21 @@ func cell(s string) string {
 	return clean(s, false)
 }
 
-// age says how long ago something was.
+// age says how long ago something was. What a clock that went back since says of
+// it is just now.
 func (a *app) age(t eventlog.Time) string {
 	if t == 0 {
 		return "-"
 	}
 	return brief(a.now.Since(t)) + " ago"
+}
+
+// due says when something that was set for a moment comes, or came.
+func (a *app) due(t eventlog.Time) string {
+	if t > a.now {
+		return "in " + brief(t.Since(a.now))
+	}
+	return a.age(t)
 }
 
 func brief(d time.Duration) string {

@@ -42,10 +42,9 @@ at any moment loses nothing and runs nothing twice.`,
   kanlog dispatch
   kanlog list
   kanlog events t_1a2b`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -57,8 +56,8 @@ at any moment loses nothing and runs nothing twice.`,
 			return usage("%s (kanlog help lists all)", msg)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.HasParent() {
-				return nil // help, or an unknown verb: no board is needed
+			if !cmd.HasParent() || cmd.Parent().Name() == "completion" {
+				return nil // help, an unknown verb, a script to print: no board is needed
 			}
 			return a.start()
 		},
@@ -85,6 +84,10 @@ at any moment loses nothing and runs nothing twice.`,
 			root.AddCommand(verb(a))
 		}
 	}
+	root.SetHelpFunc(helpText)
+	if only == "" {
+		a.addCompletions(root)
+	}
 	return root
 }
 
@@ -96,6 +99,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"cancel": cancelCmd, "archive": archiveCmd, "promote": promoteCmd, "reopen": reopenCmd, "edit": editCmd,
 	"link": linkCmd, "unlink": unlinkCmd,
 	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
+	"ps": psCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd,
 }

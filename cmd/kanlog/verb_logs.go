@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 
@@ -15,14 +17,27 @@ import (
 	"kanlog/projection"
 )
 
+// interrupted is the exit code of what was ended by Ctrl-C, as shells have it.
+const interrupted = 128 + int(syscall.SIGINT)
+
 func logsCmd(a *app) *cobra.Command {
 	var tail int64
-	var follow bool
+	var follow, raw bool
 	cmd := &cobra.Command{
-		Use:     "logs ID",
-		Short:   "Print the output of a run (default: the newest)",
-		Example: "  kanlog logs t_1a2b --follow\n  kanlog logs t_1a2b --run 42 --tail 4096",
-		Args:    exactly(1, "one id"),
+		Use:   "logs ID",
+		Short: "Print the output of a run (default: the newest)",
+		Long: `logs prints what a run's command has printed, between a line that says when and
+how it was started and one that says how it ended. What could make a terminal do
+something (escape sequences, carriage returns) is shown as text; --raw gives the
+bytes as they are.
+
+--follow goes on until the run has ended and its output is whole; Ctrl-C ends it
+before (exit 130). The run goes on.`,
+		Example: `  kanlog logs t_1a2b
+  kanlog logs t_1a2b --follow
+  kanlog logs t_1a2b --run 42 --tail 4096
+  kanlog logs t_1a2b --raw >output`,
+		Args: exactly(1, "one id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("tail") && tail < 0 {
 				return usage("--tail %d is negative", tail)
@@ -31,14 +46,19 @@ func logsCmd(a *app) *cobra.Command {
 				tail = -1
 			}
 			if a.asJSON {
-				return usage("logs prints the bytes of a run as they are; it has no --json")
+				return usage("logs prints the output of a run as it is; it has no --json")
 			}
-			return a.logs(args[0], tail, follow)
+			out := io.Writer(&cleanWriter{w: a.out})
+			if raw {
+				out = a.out
+			}
+			return a.logs(args[0], tail, follow, out)
 		},
 	}
 	f := cmd.Flags()
 	f.Var(&number[int64]{&tail}, "tail", "only the last BYTES, from the start of a line if one begins there (default: all)")
 	f.BoolVar(&follow, "follow", false, "go on until the run has ended")
+	f.BoolVar(&raw, "raw", false, "the bytes as they are, whatever they do to a terminal")
 	f.Func("run", "which run (default: the newest)", func(s string) (err error) {
 		a.runFlag, err = runNumber(s)
 		return err
@@ -46,61 +66,137 @@ func logsCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) logs(prefix string, tail int64, follow bool) error {
-	var id string
-	run := a.runFlag
-	err := a.view(func(v projection.View) error {
-		var err error
-		if id, err = v.Resolve(prefix); err != nil {
+// runFor is the run of a card that was asked for, or its newest.
+func (a *app) runFor(prefix string) (r *projection.Run, err error) {
+	err = a.view(func(v projection.View) error {
+		id, err := v.Resolve(prefix)
+		if err != nil {
 			return err
 		}
 		t, err := v.MustTask(id)
 		if err != nil {
 			return err
 		}
+		run := a.runFlag
 		if run == 0 {
 			run = t.LastRun
 		}
 		if run == 0 {
 			return notFound("task %s has no run yet", id)
 		}
-		r, err := v.Run(run)
+		r, err = v.Run(run)
 		if err == nil && (r == nil || r.Task != id) {
-			err = notFound("task %s has no run %d", id, run)
+			err = notFound("task %s has no run %d (kanlog runs %s shows them)", id, run, id)
 		}
 		return err
 	})
+	return r, err
+}
+
+func (a *app) logs(prefix string, tail int64, follow bool, out io.Writer) error {
+	r, err := a.runFor(prefix)
 	if err != nil {
 		return err
 	}
-	f, _, err := openOutput(a.files().output(id, run))
-	if err != nil {
-		return err
-	}
-	if f == nil {
-		a.warn("run %d has no output: its command never started", run)
+	if r.Origin == projection.OriginManual && !r.HasWorker {
+		a.warn("run %d is a claim by hand: it has no process and no output", r.ID)
 		return nil
 	}
-	defer f.Close()
+	if !follow {
+		f, _, err := openOutput(a.files().output(r.Task, r.ID))
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			a.warn("run %d has no output: its command never started", r.ID)
+			return nil
+		}
+		defer f.Close()
+		return a.logsFrom(f, tail, r, out)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
+	defer stop()
+	return a.follow(ctx, r, tail, out)
+}
+
+// logsFrom prints what there is.
+func (a *app) logsFrom(f *os.File, tail int64, r *projection.Run, out io.Writer) error {
 	if tail >= 0 {
 		if err := seekTail(f, tail); err != nil {
 			return err
 		}
 	}
-	for {
-		over := true
-		if follow {
-			if over, err = a.runOver(id, run); err != nil {
+	if err := copyOutput(out, f, r.ID); err != nil {
+		return err
+	}
+	if err := finish(out); err != nil {
+		return err
+	}
+	return a.logsEnd(r.Task, r.ID)
+}
+
+func copyOutput(out io.Writer, f *os.File, run uint64) error {
+	if _, err := io.Copy(out, f); err != nil {
+		return fmt.Errorf("the output of run %d: %w", run, err)
+	}
+	return nil
+}
+
+// follow prints what comes until nothing will come any more. Whether that is so
+// is asked before what is there is read: what was written in between is read too.
+// The board is asked only when it has changed, without the lock otherwise.
+func (a *app) follow(ctx context.Context, r *projection.Run, tail int64, out io.Writer) error {
+	store, err := a.board()
+	if err != nil {
+		return err
+	}
+	every := time.NewTicker(followEvery)
+	defer every.Stop()
+	var f *os.File
+	for was, over := "", false; ; {
+		if stamp := store.Stamp(); stamp != was || stamp == "" || a.recorded(r) {
+			if over, err = a.runOver(r.Task, r.ID); err != nil {
+				return err
+			}
+			was = stamp
+		}
+		if f == nil {
+			// It may be claimed only, and its supervisor on the way.
+			if f, _, err = openOutput(a.files().output(r.Task, r.ID)); err != nil {
+				return err
+			}
+			if f != nil {
+				defer f.Close()
+				if tail >= 0 {
+					if err := seekTail(f, tail); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if f != nil {
+			if err := copyOutput(out, f, r.ID); err != nil {
 				return err
 			}
 		}
-		if _, err := io.Copy(a.out, f); err != nil {
-			return fmt.Errorf("reading the output of run %d: %w", run, err)
+		switch {
+		case over && f == nil:
+			a.warn("run %d has no output: its command never started", r.ID)
+			return nil
+		case over:
+			if err := finish(out); err != nil {
+				return err
+			}
+			return a.logsEnd(r.Task, r.ID)
 		}
-		if over {
-			return a.logsEnd(id, run)
+		select {
+		case <-ctx.Done():
+			if err := finish(out); err != nil {
+				return err
+			}
+			return &codedError{interrupted}
+		case <-every.C:
 		}
-		time.Sleep(followEvery)
 	}
 }
 
@@ -123,6 +219,13 @@ func openOutput(path string) (f *os.File, size int64, err error) {
 		return nil, 0, err
 	}
 	return f, st.Size(), nil
+}
+
+// recorded tells whether a run's exit record is there: what is written after the
+// last line of its output.
+func (a *app) recorded(r *projection.Run) bool {
+	_, err := os.Stat(a.files().record(r.Task, r.ID))
+	return err == nil
 }
 
 // runOver tells whether nothing will be added to a run's output any more.
@@ -169,38 +272,4 @@ func (a *app) noRecord(run uint64) error {
 		}
 		return err
 	})
-}
-
-// seekTail moves to the start of the first whole line among the last n bytes.
-func seekTail(f interface {
-	io.ReaderAt
-	io.Seeker
-}, n int64) error {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	if n >= size {
-		_, err = f.Seek(0, io.SeekStart)
-		return err
-	}
-	start := size - n
-	buf := make([]byte, 1)
-	if _, err := f.ReadAt(buf, start-1); err == nil && buf[0] == '\n' {
-		_, err = f.Seek(start, io.SeekStart)
-		return err
-	}
-	chunk := make([]byte, min(n, 64<<10))
-	got, err := f.ReadAt(chunk, start)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	for i, b := range chunk[:got] {
-		if b == '\n' && i+1 < got {
-			_, err = f.Seek(start+int64(i)+1, io.SeekStart)
-			return err
-		}
-	}
-	_, err = f.Seek(start, io.SeekStart)
-	return err
 }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// Bounds of what stats says about runs.
+const (
+	statsPeriod = 24 * time.Hour
+	// statsRuns is how many of the newest runs are looked at. A run may last for
+	// ever, so nothing but the end of them says that no older one ended lately.
+	statsRuns = 10_000
+)
+
+func statsCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stats",
+		Short: "Count the cards by status and assignee, and how the runs of the last day ended",
+		Long: fmt.Sprintf(`stats counts the cards of the board by status and by assignee (archived cards only
+by status), tells how old the oldest ready card is, and how the runs that ended in
+the last 24 hours did. It looks at the newest %d runs at most, and says so if there
+are more.`, statsRuns),
+		Example: `  kanlog stats
+  kanlog stats --json | jq .by_status.blocked
+  kanlog stats --json | jq .oldest_ready_age_seconds`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error { return a.stats() },
+	}
+}
+
+type statsJSON struct {
+	Now      eventlog.Time  `json:"now"`
+	Cards    int            `json:"cards"`
+	ByStatus map[string]int `json:"by_status"`
+	// ByAssignee has the cards of each by status; "" stands for nobody.
+	ByAssignee map[string]map[string]int `json:"by_assignee"`
+	// The oldest card that is ready; null if none is.
+	OldestReady           any `json:"oldest_ready"`
+	OldestReadyAgeSeconds any `json:"oldest_ready_age_seconds"`
+	// What ended in the last 24 hours. RunsComplete is false if older runs than
+	// those looked at may have ended in them too.
+	RunsByOutcome map[string]int `json:"runs_by_outcome"`
+	RunsComplete  bool           `json:"runs_complete"`
+}
+
+func (a *app) stats() error {
+	store, err := a.board()
+	if err != nil {
+		return err
+	}
+	s := statsJSON{Now: a.now, ByStatus: map[string]int{}, ByAssignee: map[string]map[string]int{}, RunsByOutcome: map[string]int{}}
+	for _, status := range projection.Statuses {
+		s.ByStatus[status] = 0
+	}
+	var oldest *projection.Task
+	err = store.EachCard(func(_ projection.View, t *projection.Task) error {
+		s.count(t)
+		if t.Status == projection.Ready && (oldest == nil || t.CreatedSeq < oldest.CreatedSeq) {
+			oldest = t
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if oldest != nil {
+		s.OldestReady, s.OldestReadyAgeSeconds = oldest.ID, a.now.Since(oldest.CreatedAt).Seconds()
+	}
+	since := a.now.Add(-statsPeriod)
+	s.RunsComplete, err = store.RecentRuns(statsRuns, func(r *projection.Run) {
+		if !r.Open() && r.EndedAt >= since {
+			s.RunsByOutcome[r.Outcome]++
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.asJSON:
+		return a.json(s)
+	}
+	return a.statsText(&s, oldest)
+}
+
+func (s *statsJSON) count(t *projection.Task) {
+	s.Cards++
+	s.ByStatus[t.Status]++
+	if t.Status == projection.Archived {
+		return
+	}
+	if s.ByAssignee[t.Assignee] == nil {
+		s.ByAssignee[t.Assignee] = map[string]int{}
+	}
+	s.ByAssignee[t.Assignee][t.Status]++
+}
+
+func (a *app) statsText(s *statsJSON, oldest *projection.Task) error {
+	if s.Cards == 0 {
+		a.warn("no cards")
+		return nil
+	}
+	err := a.table(func(w io.Writer) {
+		fmt.Fprintln(w, "STATUS\tCARDS")
+		for _, status := range projection.Statuses {
+			if n := s.ByStatus[status]; n > 0 {
+				fmt.Fprintf(w, "%s\t%d\n", status, n)
+			}
+		}
+	})
+	if err == nil && len(s.ByAssignee) > 0 {
+		err = a.assigneeTable(s)
+	}
+	if err == nil && oldest != nil {
+		err = a.printf("\nthe oldest ready card: %s, made %s: %s\n", oldest.ID, a.age(oldest.CreatedAt), clean(oldest.Title, false))
+	}
+	if err == nil {
+		err = a.printf("\nruns that ended in the last 24 hours: %s\n", outcomes(s.RunsByOutcome))
+	}
+	if err == nil && !s.RunsComplete {
+		a.warn("only the newest %d runs were looked at", statsRuns)
+	}
+	return err
+}
+
+// assigneeTable has a column for each status that some card is in.
+func (a *app) assigneeTable(s *statsJSON) error {
+	var columns []string
+	for _, status := range projection.Statuses {
+		if s.ByStatus[status] > 0 && status != projection.Archived {
+			columns = append(columns, status)
+		}
+	}
+	if err := a.printf("\n"); err != nil {
+		return err
+	}
+	return a.table(func(w io.Writer) {
+		fmt.Fprintf(w, "ASSIGNEE\t%s\n", strings.ToUpper(strings.Join(columns, "\t")))
+		for _, name := range slices.Sorted(maps.Keys(s.ByAssignee)) {
+			fmt.Fprint(w, cell(name))
+			for _, status := range columns {
+				if n := s.ByAssignee[name][status]; n > 0 {
+					fmt.Fprintf(w, "\t%d", n)
+				} else {
+					fmt.Fprint(w, "\t-")
+				}
+			}
+			fmt.Fprintln(w)
+		}
+	})
+}
+
+// outcomes are counted words, the most frequent first.
+func outcomes(by map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(by), func(x, y string) int {
+		if by[x] != by[y] {
+			return by[y] - by[x]
+		}
+		return strings.Compare(x, y)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%d %s", by[name], name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
