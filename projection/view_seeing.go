@@ -89,9 +89,9 @@ func (v View) LastCommit(task string) uint64 {
 // Bounds on one look back over the runs: how much of the log's numbers a step
 // covers, and how many runs or steps one transaction reads at most.
 const (
-	runWindow     = 4096
-	runsPerView   = 500
-	windowsPerRun = 64
+	runWindow      = 4096
+	runsPerView    = 500
+	windowsPerView = 64
 )
 
 // RecentRuns calls fn with the runs of a board, newest first, at most max of
@@ -108,7 +108,7 @@ func (s *Store) RecentRuns(max int, fn func(*Run)) (all bool, err error) {
 				}
 				before = h.Seq + 1
 			}
-			for n := 0; n < windowsPerRun && len(batch) < runsPerView && before > 1; n++ {
+			for n := 0; n < windowsPerView && len(batch) < runsPerView && before > 1; n++ {
 				runs, err := View{tx}.runsIn(before)
 				if err != nil {
 					return err

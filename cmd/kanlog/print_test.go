@@ -52,6 +52,23 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+// Ages are never negative, and what is still to come says so.
+func TestAgeAndDue(t *testing.T) {
+	a := &app{now: 1_700_000_000_000_000}
+	for d, want := range map[time.Duration][2]string{
+		0: {"0s ago", "0s ago"}, -time.Second: {"1s ago", "1s ago"}, -3 * time.Minute: {"3m ago", "3m ago"}, -49 * time.Hour: {"2d ago", "2d ago"},
+		5 * time.Minute: {"0s ago", "in 5m"}, 30 * time.Hour: {"0s ago", "in 30h"}, 500 * time.Millisecond: {"0s ago", "in 0s"},
+	} {
+		at := a.now.Add(d)
+		if got := [2]string{a.age(at), a.due(at)}; got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	if a.age(0) != "-" || a.due(0) != "-" {
+		t.Error("what never was has an age")
+	}
+}
+
 func TestRawJSONIsKeptByteForByte(t *testing.T) {
 	type row struct {
 		A   string  `json:"a"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,38 @@ func TestOutputTail(t *testing.T) {
 	}
 	if got, err := a.outputTail("t_1", 12); got != nil || err == nil {
 		t.Errorf("a directory: %v %v", got, err)
+	}
+}
+
+// A tail begins where a line begins, however far that is; only where none begins
+// is it cut within a line, and then between two characters.
+func TestTailBeginsALine(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	for _, tt := range []struct {
+		output string
+		n      int64
+		want   string
+	}{
+		{"one\ntwo\nthree\n", 100, "one\ntwo\nthree\n"},
+		{"one\ntwo\nthree\n", 10, "two\nthree\n"},
+		{"one\ntwo\nthree\n", 9, "three\n"},
+		{"one\ntwo\nthree", 7, "three"},
+		{"one\ntwo\nthree\n", 0, ""},
+		{"one\n" + long + "\ntwo\n", 150 << 10, "two\n"}, // the break lies further off than one read
+		{"one\n" + long + "\ntwo", 150 << 10, "two"},
+		{long + "\n", 5, "xxxx\n"}, // behind the only break nothing begins
+		{long, 5, "xxxxx"},
+		{"a日本語", 4, "語"}, {"a日本語", 5, "語"}, {"a日本語", 6, "本語"},
+		{"", 5, ""},
+	} {
+		r := strings.NewReader(tt.output)
+		if err := seekTail(r, tt.n); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(r)
+		if string(got) != tt.want {
+			t.Errorf("the last %d of %.20q (%d): %.20q (%d), want %.20q", tt.n, tt.output, len(tt.output), got, len(got), tt.want)
+		}
 	}
 }
 
