@@ -24,13 +24,19 @@ func clean(s string, keepLines bool) string {
 			fmt.Fprintf(&b, "\\x%02x", s[i])
 		case keepLines && (r == '\n' || r == '\t'):
 			b.WriteRune(r)
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+		case harmful(r):
 			fmt.Fprintf(&b, "\\u%04x", r)
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// harmful tells whether a character makes a terminal do something, or shows what
+// is around it in another order than it is in.
+func harmful(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 // rawJSON is JSON that is printed byte for byte, unlike json.RawMessage, which
@@ -61,7 +67,8 @@ func (r rawJSON) MarshalJSON() ([]byte, error) {
 }
 
 // encodeJSON encodes v; indent is "" for one line. In one line raw JSON is
-// compacted, since a line break would end the line.
+// compacted, since a line break would end the line. In text what a terminal would
+// act on is written as an escape, which means the same: the encoder leaves some.
 func encodeJSON(v any, indent string) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -80,6 +87,15 @@ func encodeJSON(v any, indent string) ([]byte, error) {
 			i++
 		case out[i] == '"':
 			quoted = !quoted
+		case quoted && (out[i] == 0x7f || out[i] >= utf8.RuneSelf):
+			r, w := utf8.DecodeRune(out[i:])
+			if harmful(r) {
+				fmt.Fprintf(&whole, "\\u%04x", r)
+			} else {
+				whole.Write(out[i : i+w])
+			}
+			i += w - 1
+			continue
 		case !quoted && out[i] == rawMark[0]:
 			raw, end := rawAt(out, i)
 			if raw == nil {

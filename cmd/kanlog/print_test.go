@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,22 @@ func TestRawJSONIsKeptByteForByte(t *testing.T) {
 		if err != nil || bytes.Count(b, []byte("\n")) != 1 || !json.Valid(b) {
 			t.Errorf("%s in one line: %v %s", raw, err, b)
 		}
+	}
+}
+
+// JSON on a terminal does nothing to it, and means what it meant.
+func TestJSONIsHarmless(t *testing.T) {
+	in := []string{"\x1b[2J \x7f \u009b31m \u202egnp \u2028 日本 🙂 é", "\ufffd"}
+	b, err := encodeJSON(in, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	if err := json.Unmarshal(b, &out); err != nil || !slices.Equal(in, out) {
+		t.Errorf("%q, %v", out, err)
+	}
+	if s := strings.TrimSuffix(string(b), "\n"); clean(s, false) != s || !strings.Contains(s, "日本 🙂 é") {
+		t.Errorf("not harmless: %q", s)
 	}
 }
 

@@ -175,6 +175,9 @@ func (a *app) showText(s *showJSON, why string, events []string) error {
 	line("parents", strings.Join(t.Parents, " "))
 	line("children", strings.Join(t.Children, " "))
 	line("created", a.age(t.CreatedAt)+" by "+t.CreatedBy)
+	if t.NotBefore > a.now {
+		line("starts", a.due(t.NotBefore))
+	}
 	for _, budget := range s.Budgets {
 		// The last one holds what the others do, and matters when it is near.
 		if budget.Used > 0 && (budget.Name != "uncounted" || 2*budget.Used >= budget.Limit) {
@@ -376,6 +379,7 @@ func (a *app) whyAll() error {
 		return nil
 	}
 	return a.table(func(w io.Writer) {
+		fmt.Fprintln(w, "ID\tSTATUS\tWHY")
 		for _, l := range list {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", l.Task, l.Status, cell(fmt.Sprint(l.Reason)))
 		}
