@@ -88,3 +88,22 @@ func lookUp(name, dir string, env []string) (string, error) {
 	}
 	return "", fmt.Errorf("%s: not found in PATH: %w", name, syscall.ENOENT)
 }
+
+// FindCommand returns the file that a worker would execute, or why it could not,
+// before anybody has tried.
+func FindCommand(name, dir string, env []string) (string, error) {
+	file, err := lookUp(name, dir, env)
+	if err != nil {
+		return "", err
+	}
+	st, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return file, err
+	case st.IsDir():
+		return file, &fs.PathError{Op: "execute", Path: file, Err: syscall.EISDIR}
+	case !mayExecute(file):
+		return file, &fs.PathError{Op: "execute", Path: file, Err: syscall.EACCES}
+	}
+	return file, nil
+}

@@ -54,7 +54,7 @@ func TestStuck(t *testing.T) {
 	after("diamond", "both", "child", "waits")
 	b.create("done")
 	after("free", "done")
-	b.must(Block(b.id("blocked"), "which key?", "", Writer{}))
+	b.must(Block(b.id("blocked"), "which key?", "", DefaultLimits(), Writer{}))
 	b.must(Complete(b.id("done"), Answer{}, Writer{}))
 	want := map[string][]string{
 		"blocked": {"blocked"}, "triage": {"triage"}, "child": {"blocked"},

@@ -26,6 +26,8 @@ type app struct {
 
 	runFlag uint64 // --run
 
+	hasVerb func(name string) bool
+
 	now    eventlog.Time
 	offset time.Duration
 	fail   *failpoints

@@ -14,7 +14,7 @@ import (
 
 // run is the program: it returns the exit code.
 func run(args []string, out, errw io.Writer) int {
-	a := &app{out: out, errw: errw}
+	a := &app{out: out, errw: errw, hasVerb: func(name string) bool { return verbs[name] != nil }}
 	root := newRoot(a, plainVerb(args))
 	root.SetArgs(args)
 	err := root.Execute()
@@ -101,7 +101,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
 	"ps": psCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
-	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd,
+	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd,
 }
 
 // plainVerb is the verb of a call that begins with it, "" of any other.

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// stuckAfter is how long a blocked card may lie without a word.
+const stuckAfter = 24 * time.Hour
+
+// blockedCard is what there is to say of a blocked card.
+type blockedCard struct {
+	card    *projection.Task
+	quiet   time.Duration      // since the last event of the card, comments too
+	spent   *projection.Budget // the budget that is used up, nil if none
+	waiting []string           // the cards that wait for it
+}
+
+// chains finds what waits for what.
+type chains struct {
+	set     *settings
+	now     eventlog.Time
+	blocked map[string]*blockedCard
+	// roots are the blocked cards at which the chains of other cards end, "" for
+	// a chain that will end by itself.
+	roots map[string]string
+}
+
+// checkCards goes through all cards once: those that are blocked, and those that
+// wait for one that is.
+func (d *doctor) checkCards() ([]finding, error) {
+	c := &chains{&d.set, d.a.now, map[string]*blockedCard{}, map[string]string{}}
+	for after, n := "", listBatch; n == listBatch; {
+		err := d.file.View(func(tx *eventlog.Tx) error {
+			v := projection.NewView(tx)
+			cards, err := v.TasksAfter(after, listBatch)
+			n = len(cards)
+			for _, t := range cards {
+				after = t.ID
+				if err == nil {
+					err = c.add(tx, v, t)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var list []finding
+	for _, b := range c.blocked {
+		if f, bad := b.finding(d); bad {
+			list = append(list, f)
+		}
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Message < list[j].Message })
+	return list, nil
+}
+
+// add weighs one card, and the blocked one that it waits for.
+func (c *chains) add(tx *eventlog.Tx, v projection.View, t *projection.Task) error {
+	if t.Status != projection.Blocked && t.Status != projection.Todo {
+		return nil
+	}
+	root, err := c.root(v, t)
+	if err != nil || root == "" {
+		return err
+	}
+	b := c.blocked[root]
+	if b == nil {
+		if b, err = c.weigh(tx, v, root); err != nil {
+			return err
+		}
+		c.blocked[root] = b
+	}
+	if root != t.ID {
+		b.waiting = append(b.waiting, t.ID)
+	}
+	return nil
+}
+
+// root follows open parents up to a card that is blocked, "" if there is none.
+// Every card is looked at once, however long the chains are, and nothing recurses:
+// a chain may be as long as the board.
+func (c *chains) root(v projection.View, t *projection.Task) (string, error) {
+	stack := []*projection.Task{t}
+	entered := map[string]bool{} // a damaged board may hold a circle
+	for len(stack) > 0 {
+		card := stack[len(stack)-1]
+		root, above := "", (*projection.Task)(nil)
+		switch _, known := c.roots[card.ID]; {
+		case known:
+			stack = stack[:len(stack)-1]
+			continue
+		case card.Status == projection.Blocked:
+			root = card.ID
+		case card.Status == projection.Todo:
+			entered[card.ID] = true
+			var err error
+			if root, above, err = c.above(v, card, entered); err != nil {
+				return "", err
+			}
+		}
+		if above != nil {
+			stack = append(stack, above)
+			continue
+		}
+		c.roots[card.ID] = root
+		stack = stack[:len(stack)-1]
+	}
+	return c.roots[t.ID], nil
+}
+
+// above returns the root of one of the parents, or a parent that has to be looked
+// at first.
+func (c *chains) above(v projection.View, card *projection.Task, entered map[string]bool) (root string, first *projection.Task, err error) {
+	for _, id := range v.Parents(card.ID) {
+		known, ok := c.roots[id]
+		switch {
+		case known != "":
+			return known, nil, nil
+		case !ok && !entered[id]:
+			first, err = v.MustTask(id)
+			return "", first, err
+		}
+	}
+	return "", nil, nil
+}
+
+// weigh reads what there is to say of a blocked card.
+func (c *chains) weigh(tx *eventlog.Tx, v projection.View, id string) (*blockedCard, error) {
+	t, err := v.MustTask(id)
+	if err != nil {
+		return nil, err
+	}
+	b := &blockedCard{card: t}
+	counts, err := v.CountsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, budget := range c.set.policy.Limits.Budgets(t, counts) {
+		if budget.Used >= budget.Limit {
+			b.spent = &budget
+			break
+		}
+	}
+	head, err := tx.Head()
+	if err != nil {
+		return nil, err
+	}
+	enough := errors.New("one is enough")
+	err = tx.Read(lastCommit(v, id, head.Commit), func(last eventlog.Commit) error {
+		b.quiet = c.now.Since(last.At)
+		return enough
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return b, err
+}
+
+// lastCommit is the newest commit that concerns a card, up to the log's newest:
+// found by halves, so that a long history costs a few looks more.
+func lastCommit(v projection.View, id string, head uint64) uint64 {
+	low, high := uint64(1), head // the answer lies in [low, high]
+	for low < high {
+		mid := low + (high-low+1)/2
+		if len(v.TaskCommits(id, mid, 1)) > 0 {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// finding says what is wrong with a blocked card. One that was blocked today and
+// keeps nobody waiting is as it should be.
+func (b *blockedCard) finding(d *doctor) (finding, bool) {
+	id, waits := b.card.ID, ""
+	if n := len(b.waiting); n > 0 {
+		waits = fmt.Sprintf("; %s for it: %s", plural(n, "card waits", "cards wait"), some(b.waiting, maxFindings))
+	}
+	fix := d.run("unblock", id)
+	switch {
+	case b.spent != nil:
+		return found(sevWarning, id, fmt.Sprintf("%s is blocked: its budget is used up (%s: %d of %d): %s%s", id, b.spent.Name, b.spent.Used, b.spent.Limit, b.card.BlockReason, waits),
+			"it is not tried again by itself; see first why it failed ("+d.run("show", id)+")", fix), true
+	case b.quiet > stuckAfter:
+		return found(sevWarning, id, fmt.Sprintf("%s is blocked, and nobody has said a word for %s: %s%s", id, brief(b.quiet), b.card.BlockReason, waits),
+			"it waits for somebody; a comment says that it is not forgotten", fix), true
+	case waits != "":
+		return found(sevNote, id, fmt.Sprintf("%s is blocked: %s%s", id, b.card.BlockReason, waits), "what waits for it starts when it is done", fix), true
+	}
+	return finding{}, false
+}

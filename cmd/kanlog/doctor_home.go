@@ -1,0 +1,208 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+// places are the directories and files of a board that are there, apart from
+// what belongs to single cards.
+func (d *doctor) places() (dirs, files []string) {
+	for _, name := range []string{"", "boards"} {
+		dirs = append(dirs, filepath.Join(d.a.home, name))
+	}
+	for _, name := range []string{"", "runs", "workspaces"} {
+		dirs = append(dirs, filepath.Join(d.a.boardDir, name))
+	}
+	files = []string{
+		filepath.Join(d.a.home, "home.lock"), d.storePath(), filepath.Join(d.a.boardDir, "board.lock"), d.a.files().dispatchLock(),
+	}
+	there := func(paths []string) (list []string) {
+		for _, path := range paths {
+			if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+				list = append(list, path)
+			}
+		}
+		return list
+	}
+	return there(dirs), there(files)
+}
+
+// checkModes finds what others may read or write. Workers' output and prompts
+// hold secrets, and a profile is a command that somebody executes.
+func (d *doctor) checkModes() ([]finding, error) {
+	var list []finding
+	dirs, files := d.places()
+	add := func(path string, loose fs.FileMode, why, change string) {
+		if st, err := os.Stat(path); err == nil && st.Mode().Perm()&loose != 0 {
+			list = append(list, found(sevWarning, path, fmt.Sprintf("%s has mode %04o", path, st.Mode().Perm()), why, "chmod "+change+" "+shellWord(path)))
+		}
+	}
+	for _, path := range dirs {
+		add(path, 0o077, "others can look into the board: cards, outputs of workers", "700")
+	}
+	for _, path := range files {
+		add(path, 0o077, "others can open it, and hold its lock or change the board", "600")
+	}
+	for _, path := range d.settingsFiles() {
+		add(path, 0o022, "others can change which commands are executed in your name", "go-w")
+	}
+	return list, nil
+}
+
+// chown is the command that gives the home to a user.
+func chown(owner int, home string) string {
+	return asOwner(os.Geteuid(), fmt.Sprintf("chown -R %d %s", owner, shellWord(home)))
+}
+
+// ownerOf is the user a file belongs to, -1 if that cannot be told.
+func ownerOf(path string) int {
+	if st, err := os.Stat(path); err == nil {
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+			return int(sys.Uid)
+		}
+	}
+	return -1
+}
+
+// checkOwners finds what a command under sudo has left: files that their owner's
+// commands and workers cannot open.
+func (d *doctor) checkOwners() ([]finding, error) {
+	var list []finding
+	dirs, files := d.places()
+	home := ownerOf(d.a.home)
+	for _, path := range append(dirs, files...) {
+		err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS)
+		switch owner := ownerOf(path); {
+		case err != nil:
+			list = append(list, found(sevError, path, fmt.Sprintf("%s, of user %d, cannot be opened by you (user %d): %v", path, owner, os.Geteuid(), err),
+				"every command that needs it fails", chown(os.Geteuid(), d.a.home)))
+			if path == d.a.home {
+				return list, nil // what is in it cannot be seen
+			}
+		case owner != home:
+			list = append(list, found(sevWarning, path, fmt.Sprintf("%s belongs to user %d, the home to user %d", path, owner, home),
+				"a command of that user (under sudo?) made it; commands and workers of the other cannot open it", chown(home, d.a.home)))
+		}
+	}
+	return list, nil
+}
+
+// staleAside is how old something must be that is written aside: it then will
+// not get its name any more.
+const staleAside = time.Minute
+
+// mostDirs bounds how many cards' directories are looked into without --deep.
+const mostDirs = 5000
+
+// checkLeftovers finds files that were begun to be written and never got their
+// name.
+func (d *doctor) checkLeftovers() ([]finding, error) {
+	var paths []string
+	add := func(dir string, e fs.DirEntry) {
+		info, err := e.Info()
+		if err == nil && strings.HasSuffix(e.Name(), ".new") && d.a.now.Since(eventlog.TimeOf(info.ModTime())) > staleAside {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	runs := filepath.Join(d.a.boardDir, "runs")
+	// Who cannot look into a directory is told by checkOwners.
+	top, _ := os.ReadDir(d.a.boardDir)
+	for _, e := range top {
+		add(d.a.boardDir, e)
+	}
+	cards, _ := os.ReadDir(runs)
+	for i, card := range cards {
+		add(runs, card)
+		if !card.IsDir() || i >= mostDirs && !d.deep {
+			continue
+		}
+		dir := filepath.Join(runs, card.Name())
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			add(dir, e)
+		}
+	}
+	var list []finding
+	for _, path := range paths {
+		list = append(list, found(sevNote, path, path+" was begun and never finished", "a process was killed while it wrote; nothing reads it", "rm -r "+shellWord(path)))
+	}
+	return list, nil
+}
+
+// largeScratch is when the workspaces of finished cards are worth a word.
+const largeScratch = 64 << 20
+
+// checkWorkspaces adds up what the scratch workspaces of finished cards hold.
+// They may hold results, so it is a note, and nobody but you removes them.
+func (d *doctor) checkWorkspaces() ([]finding, error) {
+	dir := filepath.Join(d.a.boardDir, "workspaces")
+	entries, _ := os.ReadDir(dir)
+	if len(entries) > mostDirs && !d.deep {
+		entries = entries[:mostDirs]
+	}
+	var paths []string
+	for len(entries) > 0 {
+		batch := entries[:min(len(entries), listBatch)]
+		entries = entries[len(batch):]
+		err := d.view(func(v projection.View) error {
+			for _, e := range batch {
+				t, err := v.Task(e.Name())
+				if err != nil {
+					return err
+				}
+				if e.IsDir() && t != nil && t.Owner() == 0 && (t.Status == projection.Done || t.Status == projection.Archived) {
+					paths = append(paths, filepath.Join(dir, e.Name()))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	size, files, more := int64(0), 0, ""
+	for _, path := range paths {
+		_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // what is not ours to see is not counted
+			}
+			if files++; files > mostFiles && !d.deep {
+				more = "more than "
+				return fs.SkipAll
+			}
+			if info, err := e.Info(); err == nil {
+				size += allocated(info)
+			}
+			return nil
+		})
+	}
+	if size < largeScratch {
+		return nil, nil
+	}
+	named := paths[:min(len(paths), maxFindings)]
+	return []finding{found(sevNote, dir, fmt.Sprintf("%d scratch workspaces of finished cards hold %s%d MiB", len(paths), more, size>>20),
+		"nothing removes them: they may hold results", "du -sh "+shellWords(named)+"  # remove what nobody needs")}, nil
+}
+
+// mostFiles bounds how many files are counted without --deep.
+const mostFiles = 100_000
+
+// allocated is what a file takes on the disk.
+func allocated(info fs.FileInfo) int64 {
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		return sys.Blocks * 512
+	}
+	return info.Size()
+}

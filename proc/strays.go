@@ -1,0 +1,56 @@
+package proc
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Marked is a process that carries the token of a run.
+type Marked struct {
+	PID int
+	Run string // the token's part behind the slash
+}
+
+// Marked lists the processes that carry a token of this board (its uuid in hex),
+// for who looks for what a closed run has left. Ourselves and our ancestors are
+// not listed: nobody may be told to end those. missed says why a process may have
+// been overlooked, "" if none was. It signals nothing.
+func (p *Prober) Marked(board string) (list []Marked, missed string) {
+	excluded, err := p.exclude()
+	if err != nil {
+		return nil, err.Error()
+	}
+	if p.scan == nil {
+		p.scan = scanProcesses(p.world)
+	}
+	for _, q := range p.scan.processes {
+		if run, ok := strings.CutPrefix(q.token, board+"/"); ok && !excluded[q.pid] {
+			list = append(list, Marked{PID: q.pid, Run: run})
+		}
+	}
+	return list, p.scan.incomplete
+}
+
+// Stopped tells whether a process is stopped (SIGSTOP, ctrl-Z, a debugger) and
+// does nothing until somebody lets it go on.
+func (p *Prober) Stopped(pid int) bool {
+	s, err := p.readStat(pid)
+	return err == nil && (s.state == 'T' || s.state == 't')
+}
+
+// OtherProgram tells whether a process runs another file than we do, and names
+// it; ok is false if it runs the same one or that cannot be told.
+func OtherProgram(pid int) (path string, ok bool) {
+	link := "/proc/" + strconv.Itoa(pid) + "/exe"
+	theirs, err := os.Stat(link) // the file itself, also when its name is gone
+	if err != nil {
+		return "", false
+	}
+	ours, err := os.Stat("/proc/self/exe")
+	if err != nil || os.SameFile(theirs, ours) {
+		return "", false
+	}
+	path, err = os.Readlink(link)
+	return path, err == nil
+}
