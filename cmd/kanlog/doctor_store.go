@@ -67,7 +67,10 @@ func (d *doctor) storeFinding(err error) finding {
 // The file itself is evidence and is never removed.
 func refusalFix(kind eventlog.RefusedKind, store string) (severity, why, fix string) {
 	const refuse = "every command exits with 6 and leaves the file as it is"
-	at, backup := shellWord(store), `"${BACKUP:?set BACKUP to a good copy of board.db}"`
+	// The copy first: until it is there nothing is moved.
+	at, aside := shellWord(store), shellWord(store+".copy")
+	bring := fmt.Sprintf(`cp "${BACKUP:?set BACKUP to a good copy of board.db}" %s && `, aside)
+	put := fmt.Sprintf("mv %s %s", aside, at)
 	switch kind {
 	case eventlog.Newer:
 		return sevError, refuse + ": an older program would skip what it does not know", "command -v -a kanlog  # use the newer one that wrote it"
@@ -75,9 +78,9 @@ func refusalFix(kind eventlog.RefusedKind, store string) (severity, why, fix str
 		return sevError, refuse + ": neither locks nor mappings mean anything across machines",
 			"export KANLOG_HOME=\"$HOME/.local/share/kanlog\"  # or any local disk; or allow_network_store = true, if one machine only uses it"
 	case eventlog.Missing:
-		return sevError, refuse + "; a board that was there is never made anew", "cp " + backup + " " + at
+		return sevError, refuse + "; a board that was there is never made anew", bring + put
 	}
-	return sevError, refuse, fmt.Sprintf("mv -n %s %s && cp %s %s", at, shellWord(store+"."+string(kind)), backup, at)
+	return sevError, refuse, bring + fmt.Sprintf("mv -n %s %s && %s", at, shellWord(store+"."+string(kind)), put)
 }
 
 // checkDeep is kanlog verify.
@@ -161,6 +164,10 @@ func (d *doctor) busyFinding(path string) finding {
 
 // holderFinding says who holds a lock. One that is stopped never lets go.
 func holderFinding(severity, path string, pid int, command, why string) finding {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
+		// Whoever inherited the descriptor has the lock as well.
+		return found(severity, path, fmt.Sprintf("%s is held by something that process %d started, which has ended itself", path, pid), why, "fuser -v "+shellWord(path))
+	}
 	message := fmt.Sprintf("%s is held by process %d (%s)", path, pid, command)
 	if proc.NewProber().Stopped(pid) {
 		return found(sevError, path, message+", which is stopped", why+"; a stopped process holds it for ever", fmt.Sprintf("kill -CONT %d", pid))
