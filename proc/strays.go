@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -14,22 +15,26 @@ type Marked struct {
 
 // Marked lists the processes that carry a token of this board (its uuid in hex),
 // for who looks for what a closed run has left. Ourselves and our ancestors are
-// not listed: nobody may be told to end those. missed says why a process may have
-// been overlooked, "" if none was. It signals nothing.
-func (p *Prober) Marked(board string) (list []Marked, missed string) {
+// not listed: nobody may be told to end those. It signals nothing. One that is
+// just executing a program may be overlooked, and is seen by the next look.
+func (p *Prober) Marked(board string) ([]Marked, error) {
 	excluded, err := p.exclude()
 	if err != nil {
-		return nil, err.Error()
+		return nil, err
 	}
 	if p.scan == nil {
 		p.scan = scanProcesses(p.world)
 	}
+	if len(p.scan.processes) == 0 && p.scan.incomplete != "" {
+		return nil, errors.New(p.scan.incomplete)
+	}
+	var list []Marked
 	for _, q := range p.scan.processes {
 		if run, ok := strings.CutPrefix(q.token, board+"/"); ok && !excluded[q.pid] {
 			list = append(list, Marked{PID: q.pid, Run: run})
 		}
 	}
-	return list, p.scan.incomplete
+	return list, nil
 }
 
 // Stopped tells whether a process is stopped (SIGSTOP, ctrl-Z, a debugger) and

@@ -51,14 +51,14 @@ func (d *doctor) strandedFinding(name string, ids []string) finding {
 	if name == "" {
 		who := `"${PROFILE:?set PROFILE to one of the settings}"`
 		if len(profiles) == 1 {
-			who = shellWord(to)
+			who = shellWord(profiles[0])
 		}
 		return found(sevNote, "", fmt.Sprintf("nobody is assigned to %s: %s", cards, some(ids, maxFindings)),
 			"a dispatch starts cards of assignees with a profile only", d.assign(ids, who))
 	}
 	const why = "no dispatch ever starts them; only somebody who claims them by hand would"
 	message := fmt.Sprintf("%s for %q, which has no profile: %s", cards, name, some(ids, maxFindings))
-	if to == "" || !alikeNames(name, to) {
+	if to == "" {
 		return found(sevWarning, name, message, why, d.addProfile(name))
 	}
 	return found(sevWarning, name, message+"; there is a profile "+to, why, d.assign(ids, shellWord(to)))
@@ -86,13 +86,14 @@ func (d *doctor) addProfile(name string) string {
 	return "printf " + shellWord(format) + " >>" + shellWord(filepath.Join(d.a.home, "config.toml"))
 }
 
-// nearest is the name that is least unlike the one given, "" if there is none.
+// nearest is the name that the one given may be a mistyped form of, the least
+// unlike of several, "" if none is.
 func nearest(name string, names []string) string {
 	slices.Sort(names)
-	best, least := "", 0
+	best := ""
 	for _, n := range names {
-		if dist := distance(name, n); best == "" || dist < least {
-			best, least = n, dist
+		if name != "" && alikeNames(name, n) && (best == "" || distance(name, n) < distance(name, best)) {
+			best = n
 		}
 	}
 	return best
