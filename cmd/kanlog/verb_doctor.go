@@ -30,7 +30,7 @@ the cards, and says of all that is wrong why it matters and which command mends 
 nothing and needs no healthy board: what it cannot read is one more finding.
 docs/doctor.md lists what it can find. Exit 0: nothing worse than a note; 1: a warning or an
 error; 3: there is no such board; 6: the store is not good.`,
-		Example: "  kanlog doctor\n  kanlog doctor --deep\n  kanlog doctor --json | jq -r '.[].fix'",
+		Example: "  kanlog doctor\n  kanlog doctor --deep\n  kanlog doctor --json | jq -r '.[].fix // empty'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// What was said by flags the commands to paste must say too.
