@@ -24,6 +24,7 @@ const (
 	tabChildren  = "children"     // parent 0 child -> nothing
 	tabKeys      = "keys"         // idempotency key -> id
 	tabActive    = "active"       // run -> id; open, or with a worker on record
+	tabOrder     = "order"        // priority age -> id; every card that is not put away
 	tabReady     = "ready"        // assignee 0 priority age -> id; startable now
 	tabReview    = "review"       // reviewer 0 priority age -> id; its review is startable now
 	tabHeld      = "held"         // 'u' starter 0 until id, 's' since id -> id; ready or in review, but not yet
@@ -81,6 +82,15 @@ func indexOf(t *Task) []indexEntry {
 	if t == nil {
 		return nil
 	}
+	entries := laneOf(t)
+	if t.Status != Archived {
+		entries = append(entries, indexEntry{tabOrder, string(orderKey(t))})
+	}
+	return entries
+}
+
+// laneOf lists the entries by which a tick finds the card.
+func laneOf(t *Task) []indexEntry {
 	free := t.inLane() && t.CurrentRun == 0 && t.Worker == 0
 	switch {
 	case free && t.HoldUntil == 0 && t.Status == Review:

@@ -81,6 +81,25 @@ func (v View) TasksAfter(after string, max int) ([]*Task, error) {
 	return list, err
 }
 
+// InOrder returns up to max cards that are not put away in the order of dispatch,
+// whatever they are in, from a place on (nil: the first), and the place behind the
+// last, nil if there is no more.
+func (v View) InOrder(from []byte, max int) (list []*Task, next []byte, err error) {
+	v.r.Scan(tabOrder, from, func(k, id []byte) bool {
+		if len(list) == max {
+			next = bytes.Clone(k)
+			return false
+		}
+		var t *Task
+		if t, err = v.MustTask(string(id)); err != nil {
+			return false
+		}
+		list = append(list, t)
+		return true
+	})
+	return list, next, err
+}
+
 // Body returns a card's body.
 func (v View) Body(id string) string { return string(v.r.Get(tabBodies, []byte(id))) }
 

@@ -272,6 +272,53 @@ func BenchmarkIdleTick(b *testing.B) {
 	}
 }
 
+// BenchmarkBigBoard is what calls on one card, and a look at the first ones, cost a
+// process on a board of 100,000 cards, beside the same on one of 100.
+func BenchmarkBigBoard(b *testing.B) {
+	const samples = 41
+	sizes := []int{100, 100_000}
+	homes := make([]string, len(sizes))
+	for i, size := range sizes {
+		homes[i] = costHome(b, "[profiles.cost]\ncommand = [\"true\"]\n")
+		fill(b, homes[i], size)
+	}
+	// Every even card is blocked and waits; the odd ones are done.
+	card := func(n int) string { return fmt.Sprintf("t_%08x", n) }
+	calls := []struct {
+		name string
+		args func(n int) []string
+	}{
+		{"create", func(n int) []string { return []string{"create", fmt.Sprint("new ", n)} }},
+		{"show", func(n int) []string { return []string{"show", card(2 * n)} }},
+		{"why", func(n int) []string { return []string{"why", card(2 * n)} }},
+		{"complete", func(n int) []string { return []string{"complete", card(2 * n)} }},
+		{"list-50", func(int) []string { return []string{"list", "--limit", "50"} }},
+		{"tick", func(int) []string { return []string{"dispatch", "--max", "0"} }},
+	}
+	took := map[string][]time.Duration{}
+	bin := program(b)
+	for b.Loop() {
+		for n := range samples {
+			for _, c := range calls {
+				for i, size := range sizes {
+					cmd := exec.Command(bin, append([]string{"--home", homes[i]}, c.args(n)...)...)
+					start := time.Now()
+					if out, err := cmd.CombinedOutput(); err != nil {
+						b.Fatalf("%s: %v\n%s", cmd, err, out)
+					}
+					name := fmt.Sprintf("%s-%d", c.name, size)
+					took[name] = append(took[name], time.Since(start))
+				}
+			}
+		}
+	}
+	for _, c := range calls {
+		small, big := took[c.name+"-100"], took[c.name+"-100000"]
+		b.ReportMetric(ms(big), "big-"+c.name+"-ms")
+		b.ReportMetric(ms(big)/ms(small), "big-"+c.name+"-ratio")
+	}
+}
+
 // fill puts cards on a board that will never start: every other one done, the
 // others blocked. Many commits go into one transaction, since a sync for each
 // would take minutes; the log and the tables are the same.

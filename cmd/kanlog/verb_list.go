@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -176,7 +177,7 @@ func (a *app) list(l *listing) error {
 		}
 	}
 	var cards []*listed
-	err = store.EachCard(func(v projection.View, t *projection.Task) error {
+	err = l.each(store, func(v projection.View, t *projection.Task) error {
 		if !l.keeps(t) {
 			return nil
 		}
@@ -191,10 +192,12 @@ func (a *app) list(l *listing) error {
 		if strings.HasSuffix(l.sort, "updated") {
 			c.updated = v.LastCommit(t.ID)
 		}
-		cards = append(cards, c)
+		if cards = append(cards, c); len(cards) == l.limit && l.first() {
+			return errEnough
+		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
 	cards = l.order(cards)
@@ -213,6 +216,39 @@ func (a *app) list(l *listing) error {
 		return nil
 	}
 	return a.table(func(w io.Writer) { a.listTable(w, l, cards) })
+}
+
+// first tells whether the first cards that are kept are the ones to show: they come
+// in the order of dispatch.
+func (l *listing) first() bool {
+	return l.sort == "priority" && !l.archived && !slices.Contains(l.status, projection.Archived)
+}
+
+// each reads the cards. Where the first ones are enough the board may be as big as
+// it likes; it is read in batches, since a long transaction keeps everybody waiting.
+func (l *listing) each(store *projection.Store, fn func(v projection.View, t *projection.Task) error) error {
+	if l.limit == 0 || !l.first() {
+		return store.EachCard(fn)
+	}
+	var from []byte
+	for {
+		err := store.View(func(v projection.View) error {
+			cards, next, err := v.InOrder(from, min(max(l.limit, 64), listBatch))
+			if err != nil {
+				return err
+			}
+			for _, t := range cards {
+				if err := fn(v, t); err != nil {
+					return err
+				}
+			}
+			from = next
+			return nil
+		})
+		if err != nil || from == nil {
+			return err
+		}
+	}
 }
 
 // listedJSON is a task with what the flags of list asked for beside it.
