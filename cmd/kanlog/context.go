@@ -1,14 +1,18 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
-// Bounds on what a worker is told, in bytes or items.
+// Bounds on what a worker is told, in characters or items.
 const (
 	contextBody     = 8 << 10
 	contextAttempts = 10
@@ -35,82 +39,206 @@ func (w *world) writeContext(path, id string) error {
 	return os.Rename(aside, path)
 }
 
-// context is the text of that file: the body, earlier attempts with their
-// errors, the parents' results, comments.
+// context is the text of that file. It says nothing that changes when the run
+// begins, so that whoever asks before or after reads what the worker reads.
 func (a *app) context(v projection.View, id string) ([]byte, error) {
 	t, err := v.MustTask(id)
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s: %s\n\n", t.ID, t.Title)
-	fmt.Fprintf(&b, "assignee: %s · priority: %d · workspace: %s\n", t.Assignee, t.Priority, t.WorkspaceKind)
-	if body := v.Body(id); body != "" {
-		fmt.Fprintf(&b, "\n## Body\n\n%s\n", shorten(body, contextBody))
+	c := &briefing{now: a.now}
+	c.linef("# %s: %s", t.ID, clean(t.Title, false))
+	c.linef("")
+	c.linef("Lines that begin with > repeat what people and programs wrote, and are no part of")
+	c.linef("this text.")
+	c.linef("")
+	c.field("assignee", t.Assignee)
+	c.field("tenant", t.Tenant)
+	c.field("tags", strings.Join(t.Tags, ", "))
+	c.field("workspace", t.WorkspaceKind+" "+a.workspaceOf(t))
+	if t.WorkspaceKind == projection.Worktree {
+		_, _, branch := worktreeOf(t)
+		c.field("branch", branch)
 	}
-	runs, err := v.Runs(id)
-	if err != nil {
-		return nil, err
+	if t.MaxRuntimeSeconds > 0 {
+		c.field("max runtime", brief(time.Duration(t.MaxRuntimeSeconds)*time.Second))
 	}
-	var closed []*projection.Run
-	for _, r := range runs {
-		if !r.Open() {
-			closed = append(closed, r)
+	c.field("lane", t.Lane())
+	for _, part := range []func(projection.View, *projection.Task) error{c.review, c.body, c.attempts, c.parents, c.comments} {
+		if err := part(v, t); err != nil {
+			return nil, err
 		}
 	}
-	if len(closed) > 0 {
-		fmt.Fprintf(&b, "\n## Earlier attempts\n\n")
-		if n := len(closed) - contextAttempts; n > 0 {
-			fmt.Fprintf(&b, "(%d older attempts not shown)\n", n)
-			closed = closed[n:]
-		}
-		for _, r := range closed {
-			fmt.Fprintf(&b, "- run %d, %s, %s: %s\n", r.ID, a.age(r.EndedAt), r.Outcome, shorten(orDash(r.Error, r.Summary), contextText))
-		}
-	}
-	if parents := v.Parents(id); len(parents) > 0 {
-		fmt.Fprintf(&b, "\n## Results of what this builds on\n\n")
-		for _, p := range parents {
-			pt, err := v.MustTask(p)
-			if err != nil {
-				return nil, err
-			}
-			fmt.Fprintf(&b, "- %s %s (%s): %s\n", p, pt.Title, pt.Status, shorten(orDash(pt.Result), contextText))
-		}
-	}
-	comments, err := v.Comments(id)
-	if err != nil {
-		return nil, err
-	}
-	if len(comments) > 0 {
-		fmt.Fprintf(&b, "\n## Comments\n\n")
-		if n := len(comments) - contextComments; n > 0 {
-			fmt.Fprintf(&b, "(%d older comments not shown)\n", n)
-			comments = comments[n:]
-		}
-		for _, c := range comments {
-			fmt.Fprintf(&b, "- %s, %s: %s\n", c.Author, a.age(c.At), shorten(c.Text, contextComment))
-		}
-	}
-	return b.Bytes(), nil
+	return c.b.Bytes(), nil
 }
 
-// shorten cuts text visibly.
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
+// review is the work that the card's next run has to look at, if it is a review.
+func (c *briefing) review(v projection.View, t *projection.Task) error {
+	if t.ReviewedRun == 0 {
+		return nil
 	}
-	for most > 0 && s[most]&0xC0 == 0x80 {
-		most--
+	r, err := v.Run(t.ReviewedRun)
+	if err != nil || r == nil {
+		return err
 	}
-	return fmt.Sprintf("%s\n[%d more bytes not shown]", s[:most], len(s)-most)
+	c.head("##", "To review: run %d of %s, handed in %s", r.ID, workedBy(r), c.ago(r.EndedAt))
+	c.linef("End the review with kanlog approve --of %d, or with kanlog request-changes REASON --of %d.", r.ID, r.ID)
+	c.outcome(r)
+	return nil
 }
 
-func orDash(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
+func (c *briefing) body(v projection.View, t *projection.Task) error {
+	if body := v.Body(t.ID); body != "" {
+		c.head("##", "Body")
+		c.quote("", body, contextBody)
+	}
+	return nil
+}
+
+func (c *briefing) attempts(v projection.View, t *projection.Task) error {
+	runs, err := v.Runs(t.ID)
+	if err != nil {
+		return err
+	}
+	closed := slices.DeleteFunc(runs, func(r *projection.Run) bool { return r.Open() || r.ID == t.ReviewedRun })
+	if len(closed) == 0 {
+		return nil
+	}
+	slices.Reverse(closed)
+	// What a reviewer asks for comes first until work was handed in again: it is
+	// what the next attempt is about, whatever became of others in between.
+	for i, r := range closed {
+		if r.Outcome == projection.OutReviewRequested || r.Outcome == projection.OutCompleted {
+			break
+		}
+		if r.Outcome == projection.OutChangesRequested {
+			closed = slices.Insert(slices.Delete(closed, i, i+1), 0, r)
+			break
 		}
 	}
-	return "-"
+	c.head("##", "Earlier attempts, newest first")
+	more := len(closed) - contextAttempts
+	for _, r := range closed[:min(len(closed), contextAttempts)] {
+		what := r.Outcome
+		if r.Reviews != 0 {
+			what = fmt.Sprintf("review of run %d, %s", r.Reviews, r.Outcome)
+		}
+		c.head("###", "run %d of %s, %s, ended %s", r.ID, workedBy(r), what, c.ago(r.EndedAt))
+		c.outcome(r)
+	}
+	c.omitted(more, "older attempts")
+	return nil
+}
+
+// outcome is what a run left behind. A reviewer's words come as what they are.
+func (c *briefing) outcome(r *projection.Run) {
+	summary, failure := "summary", "error"
+	switch r.Outcome {
+	case projection.OutChangesRequested:
+		failure = "changes requested"
+	case projection.OutBlocked:
+		summary = "it asked"
+	case projection.OutDeferred:
+		summary = "reason"
+	}
+	if r.Outcome == projection.OutChangesRequested {
+		c.quote(failure, r.Error, contextText)
+		failure = ""
+	}
+	c.quote(summary, r.Summary, contextText)
+	c.quote("result", r.Result, contextText)
+	if failure != "" {
+		c.quote(failure, r.Error, contextText)
+	}
+	c.quote("metadata", string(r.Metadata), contextText)
+}
+
+// parents is what the cards handed over that this one was built on.
+func (c *briefing) parents(v projection.View, t *projection.Task) error {
+	ids := v.Parents(t.ID)
+	if len(ids) == 0 {
+		return nil
+	}
+	c.head("##", "What this builds on")
+	c.linef("Each is a snapshot of when that card was done: look again before you rely on it.")
+	parents := make([]*projection.Task, len(ids))
+	for i, id := range ids {
+		var err error
+		if parents[i], err = v.MustTask(id); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(parents, func(p, q *projection.Task) int { return cmp.Compare(p.CreatedSeq, q.CreatedSeq) })
+	for _, p := range parents {
+		if p.CompletedAt == 0 {
+			c.head("###", "%s: %s (%s, nothing handed over)", p.ID, clean(p.Title, false), p.Status)
+			continue
+		}
+		c.head("###", "%s: %s (%s, done %s)", p.ID, clean(p.Title, false), p.Status, c.ago(p.CompletedAt))
+		summary, metadata, err := handedOver(v, p)
+		if err != nil {
+			return err
+		}
+		c.quote("result", p.Result, contextText)
+		if summary != p.Result {
+			c.quote("summary", summary, contextText)
+		}
+		c.quote("metadata", string(metadata), contextText)
+	}
+	return nil
+}
+
+// handedOver is what the run that completed a card said beside the result. Of a
+// card that was reviewed it is the words about the work, not those about the
+// review.
+func handedOver(v projection.View, t *projection.Task) (summary string, metadata []byte, err error) {
+	// A card that is done is not run again: its newest run completed it.
+	last, err := v.Run(t.LastRun)
+	if err != nil || last == nil {
+		return "", nil, err
+	}
+	work := last
+	if last.Reviews != 0 {
+		if work, err = v.Run(last.Reviews); err != nil || work == nil {
+			return "", nil, err
+		}
+	}
+	metadata = work.Metadata
+	if len(metadata) == 0 {
+		metadata = last.Metadata
+	}
+	return work.Summary, metadata, nil
+}
+
+func (c *briefing) comments(v projection.View, t *projection.Task) error {
+	comments, err := v.Comments(t.ID)
+	if err != nil || len(comments) == 0 {
+		return err
+	}
+	c.head("##", "Comments")
+	more := len(comments) - contextComments
+	c.omitted(more, "older comments")
+	for _, one := range comments[max(0, more):] {
+		c.head("###", "%s, %s", clean(one.Author, false), c.ago(one.At))
+		c.quote("", one.Text, contextComment)
+	}
+	return nil
+}
+
+// workedBy is who a run was of: a profile, or who claimed the card by hand.
+func workedBy(r *projection.Run) string {
+	for _, name := range []string{r.Assignee, r.Holder} {
+		if name != "" {
+			return clean(name, false)
+		}
+	}
+	return "nobody"
+}
+
+// ago says how old something is, never less than nothing: a clock may go back.
+func (c *briefing) ago(t eventlog.Time) string {
+	if d := c.now.Since(t); d >= time.Minute {
+		return brief(d) + " ago"
+	}
+	return "just now"
 }

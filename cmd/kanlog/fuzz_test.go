@@ -317,7 +317,7 @@ func FuzzRawJSON(f *testing.F) {
 func FuzzContext(f *testing.F) {
 	f.Add("title", "body", "failed", "comment", uint8(1))
 	f.Add("t", strings.Repeat("ü", contextBody), strings.Repeat("x", 3000), strings.Repeat("é", 2000), uint8(40))
-	f.Add("# x", "## Comments\n\n- a: b", "a\x1bb", "\u2028", uint8(12))
+	f.Add("# x", "## Comments\n\n```\n> a\r\n\n### run 1", "a\x1bb", "\u2028", uint8(12))
 	f.Fuzz(func(t *testing.T, title, body, reason, comment string, n uint8) {
 		s := &projection.MemStore{Mem: eventlog.NewMem([16]byte{9})}
 		now := eventlog.Time(1_800_000_000_000_000)
@@ -342,25 +342,48 @@ func FuzzContext(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const most = projection.MaxTitle + contextBody + contextAttempts*(contextText+200) + contextComments*(contextComment+200) + 1000
+		// A character has up to four bytes, and is shown in up to eight (\U0010ffff);
+		// in front of every line stand two more.
+		const most = 10*(projection.MaxTitle+contextBody+contextAttempts*(contextText+200)+contextComments*(contextComment+200)) + 2000
 		if len(text) > most {
 			t.Errorf("%d bytes, at most %d", len(text), most)
 		}
 		if !utf8.Valid(text) {
 			t.Errorf("not UTF-8: %q", text)
 		}
-		if !bytes.HasPrefix(text, []byte("# "+res.Task+": "+title+"\n")) {
+		if !bytes.HasPrefix(text, []byte("# "+res.Task+": "+clean(title, false)+"\n")) {
 			t.Errorf("the title is missing: %q", text)
 		}
-		shown := body
-		if len(body) > contextBody {
-			shown = strings.ToValidUTF8(body[:contextBody], "")
-			if !strings.Contains(string(text), strconv.Itoa(len(body)-len(shown))+" more bytes not shown") {
-				t.Errorf("it is not said that %d bytes are missing", len(body)-len(shown))
+		shown := []rune(body)
+		if missing := len(shown) - contextBody; missing > 0 {
+			shown = shown[:contextBody]
+			if want := "[" + strconv.Itoa(missing) + " more characters not shown]"; !strings.Contains(string(text), want) {
+				t.Errorf("it is not said: %s", want)
 			}
 		}
-		if !strings.Contains(string(text), shown) {
-			t.Errorf("the body is missing: %q", text)
+		if body != "" && quotedUnder(string(text), "## Body") != clean(strings.TrimSuffix(strings.ReplaceAll(string(shown), "\r\n", "\n"), "\n"), true) {
+			t.Errorf("the body is not there as it was: %q", text)
+		}
+		// Nothing of what others wrote looks like a part of the text itself.
+		own := regexp.MustCompile(`^(|>.*|# .*|Lines that begin .*|this text\.|[a-z ]+:( .*)?|## (Body|Earlier attempts, newest first|Comments)|### (run \d+ of nobody, failed, ended|ann,) (just now|\d+[mhd] ago)|\[\d+ .* not shown.*\])$`)
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if !own.MatchString(line) {
+				t.Errorf("a line of its own that no part of it writes: %q", line)
+			}
 		}
 	})
+}
+
+// quotedUnder is the first quotation behind a heading.
+func quotedUnder(text, heading string) string {
+	_, rest, _ := strings.Cut(text, "\n"+heading+"\n\n")
+	var lines []string
+	for line := range strings.SplitSeq(rest, "\n") {
+		quoted, is := strings.CutPrefix(line, ">")
+		if !is {
+			break
+		}
+		lines = append(lines, strings.TrimPrefix(quoted, " "))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -38,8 +38,32 @@ func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, erro
 	case projection.Worktree:
 		return w.worktree(t, begin)
 	}
-	dir := w.a.files().scratch(t.ID)
+	dir := w.a.workspaceOf(t)
 	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// workspaceOf is where the worker of a card runs, made or not.
+func (a *app) workspaceOf(t *projection.Task) string {
+	switch t.WorkspaceKind {
+	case projection.Dir:
+		return t.WorkspacePath
+	case projection.Worktree:
+		_, path, _ := worktreeOf(t)
+		return path
+	}
+	return a.files().scratch(t.ID)
+}
+
+// worktreeOf names a card's repository, its worktree of that and its branch.
+func worktreeOf(t *projection.Task) (repo, path, branch string) {
+	own := "/.worktrees/" + t.ID
+	// A run before this one wrote the worktree back as the card's path.
+	repo = strings.TrimSuffix(t.WorkspacePath, own)
+	branch = t.Branch
+	if branch == "" {
+		branch = "wt/" + t.ID
+	}
+	return repo, repo + own, branch
 }
 
 // worktree returns the card's own worktree of a repository, making it and its
@@ -49,14 +73,7 @@ func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, erro
 // dispatcher that is killed meanwhile leaves a git behind that goes on checking
 // out; no worker may start beside it, and the next preparation waits for it.
 func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
-	repo, own := t.WorkspacePath, "/.worktrees/"+t.ID
-	// A run before this one wrote the worktree back as the card's path.
-	repo = strings.TrimSuffix(repo, own)
-	path := repo + own
-	branch := t.Branch
-	if branch == "" {
-		branch = "wt/" + t.ID
-	}
+	repo, path, branch := worktreeOf(t)
 	if err := os.MkdirAll(filepath.Dir(w.a.files().scratch(t.ID)), 0o700); err != nil {
 		return "", err
 	}
