@@ -24,6 +24,13 @@ type Decision struct {
 	Task string
 	// Note says in words what was found already done, "" otherwise.
 	Note string
+	// Applied are the cards of a graph, in its order; see Apply.
+	Applied []Applied
+}
+
+// Result is what a caller gets to know of it, before anything was appended.
+func (d Decision) Result() Result {
+	return Result{Task: d.Task, Note: d.Note, Applied: d.Applied}
 }
 
 func decided(task string, events ...eventlog.Event) Decision {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,10 +45,10 @@ func (d *Draft) check() error {
 		return invalid("the title is blank")
 	}
 	if d.Blocked && strings.TrimSpace(d.BlockReason) == "" {
-		return invalid("--blocked needs a reason")
+		return invalid("blocked needs a reason")
 	}
 	if d.Triage && d.Blocked {
-		return invalid("--triage and --blocked exclude each other")
+		return invalid("triage and blocked exclude each other")
 	}
 	if d.Priority > MaxPriority || d.Priority < -MaxPriority {
 		return invalid("priority %d is out of range (%d to %d)", d.Priority, -MaxPriority, MaxPriority)
@@ -92,7 +93,7 @@ func (d *Draft) check() error {
 		return invalid("workspace %q is none of scratch, dir:/ABS, worktree:/ABS", d.WorkspaceKind)
 	}
 	if d.Branch != "" && d.WorkspaceKind != Worktree {
-		return invalid("--branch needs --workspace worktree:/ABS")
+		return invalid("a branch needs the workspace worktree:/ABS")
 	}
 	for _, err := range []error{
 		checkLine("the title", d.Title, MaxTitle),
@@ -111,16 +112,78 @@ func (d *Draft) check() error {
 	return nil
 }
 
+// making is the making of cards in one decision. It knows those that the same
+// decision makes, which the tables show only when it is folded.
+type making struct {
+	v    View
+	now  eventlog.Time
+	made map[string]*Task
+}
+
+func (m *making) task(id string) (*Task, error) {
+	if t := m.made[id]; t != nil {
+		return t, nil
+	}
+	return m.v.MustTask(id)
+}
+
 // newID is t_ and the first eight hex digits of SHA-256(random, n) for the
 // first n that is free.
-func newID(v View, random [16]byte) string {
+func (m *making) newID(random [16]byte) string {
 	for n := uint64(0); ; n++ {
 		h := sha256.Sum256(binary.BigEndian.AppendUint64(random[:], n))
 		id := "t_" + hex.EncodeToString(h[:4])
-		if v.r.Get(tabTasks, []byte(id)) == nil {
+		if m.made[id] == nil && m.v.r.Get(tabTasks, []byte(id)) == nil {
 			return id
 		}
 	}
+}
+
+// card is what a draft comes to, its parents being ids: the event of a new card,
+// or the card that its key made before and no event.
+func (m *making) card(d Draft, parents []string) (Decision, error) {
+	open := false
+	tenant := d.Tenant
+	for i, id := range parents {
+		if slices.Contains(parents[:i], id) {
+			return Decision{}, invalid("parent %s is named twice", id)
+		}
+		t, err := m.task(id)
+		if err != nil {
+			return Decision{}, err
+		}
+		open = open || t.Status != Done && t.Status != Archived
+		if tenant == "" {
+			tenant = t.Tenant
+		}
+	}
+	status := Ready
+	switch {
+	case d.Blocked:
+		status = Blocked
+	case d.Triage:
+		status = Triage
+	case open:
+		status = Todo
+	case m.now < d.NotBefore:
+		status = Scheduled
+	}
+	c := &eventlog.Created{
+		Title: d.Title, Body: d.Body, Assignee: d.Assignee, Status: status, Priority: d.Priority,
+		Tenant: tenant, Tags: d.Tags, Parents: parents, Key: d.Key,
+		MaxRuntimeSeconds: limitSeconds(d.MaxRuntime), MaxRetries: d.MaxRetries,
+		WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
+		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
+	}
+	if d.Key != "" {
+		if was, err := m.v.Task(m.v.byKey(d.Key)); err != nil {
+			return Decision{}, err
+		} else if was != nil && was.Status != Archived {
+			return sameRequest(m.v, was, c)
+		}
+	}
+	id := m.newID(d.ID)
+	return decided(id, event(id, 0, c)), nil
 }
 
 // Create puts a card on the board. With a key that was used before it returns
@@ -134,56 +197,16 @@ func Create(d Draft, w Writer) Decider {
 		if stop, err := fenceAside(v, "create", w); err != nil || stop.Refused != nil {
 			return stop, err
 		}
-		parents := make([]string, 0, len(d.Parents))
-		open := false
-		tenant := d.Tenant
-		for _, p := range d.Parents {
+		parents := make([]string, len(d.Parents))
+		for i, p := range d.Parents {
 			id, err := v.Resolve(p)
 			if err != nil {
 				return Decision{}, err
 			}
-			for _, q := range parents {
-				if q == id {
-					return Decision{}, invalid("parent %s is named twice", id)
-				}
-			}
-			t, err := v.MustTask(id)
-			if err != nil {
-				return Decision{}, err
-			}
-			open = open || t.Status != Done && t.Status != Archived
-			if tenant == "" {
-				tenant = t.Tenant
-			}
-			parents = append(parents, id)
+			parents[i] = id
 		}
-		status := Ready
-		switch {
-		case d.Blocked:
-			status = Blocked
-		case d.Triage:
-			status = Triage
-		case open:
-			status = Todo
-		case now < d.NotBefore:
-			status = Scheduled
-		}
-		c := &eventlog.Created{
-			Title: d.Title, Body: d.Body, Assignee: d.Assignee, Status: status, Priority: d.Priority,
-			Tenant: tenant, Tags: d.Tags, Parents: parents, Key: d.Key,
-			MaxRuntimeSeconds: limitSeconds(d.MaxRuntime), MaxRetries: d.MaxRetries,
-			WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
-			NotBefore: d.NotBefore, BlockReason: d.BlockReason,
-		}
-		if d.Key != "" {
-			if was, err := v.Task(v.byKey(d.Key)); err != nil {
-				return Decision{}, err
-			} else if was != nil && was.Status != Archived {
-				return sameRequest(v, was, c)
-			}
-		}
-		id := newID(v, d.ID)
-		return decided(id, event(id, 0, c)), nil
+		m := making{v: v, now: now}
+		return m.card(d, parents)
 	}
 }
 

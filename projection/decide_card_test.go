@@ -128,7 +128,7 @@ func TestDraftIsRefused(t *testing.T) {
 		{"a title with an escape", func(d *Draft) { d.Title = "a\x1b[31m" }, "control character"},
 		{"a title too long", func(d *Draft) { d.Title = strings.Repeat("x", MaxTitle+1) }, "the title has 501 bytes"},
 		{"a body too long", func(d *Draft) { d.Body = strings.Repeat("x", MaxBody+1) }, "the body has"},
-		{"blocked for no reason", func(d *Draft) { d.Blocked = true }, "--blocked needs a reason"},
+		{"blocked for no reason", func(d *Draft) { d.Blocked = true }, "blocked needs a reason"},
 		{"triage and blocked", func(d *Draft) { d.Triage, d.Blocked, d.BlockReason = true, true, "x" }, "exclude each other"},
 		{"a priority out of range", func(d *Draft) { d.Priority = MaxPriority + 1 }, "priority"},
 		{"a negative priority out of range", func(d *Draft) { d.Priority = -MaxPriority - 1 }, "priority"},
@@ -149,7 +149,7 @@ func TestDraftIsRefused(t *testing.T) {
 		{"a relative directory", func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Dir, "x" }, "not an absolute path"},
 		{"a worktree of nothing", func(d *Draft) { d.WorkspaceKind = Worktree }, "does not name the repository"},
 		{"a workspace of no kind", func(d *Draft) { d.WorkspaceKind = "cloud" }, `workspace "cloud"`},
-		{"a branch without a worktree", func(d *Draft) { d.Branch = "b" }, "--branch needs"},
+		{"a branch without a worktree", func(d *Draft) { d.Branch = "b" }, "a branch needs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			decision{given: func(*board) {}, kind: ErrInvalid, says: c.says,

@@ -26,10 +26,15 @@ const (
 	MaxTags     = 32      // count
 	MaxParents  = 256     // count
 	MaxBulk     = 1000    // ids in one call
+	MaxApply    = 1000    // cards of one graph
 	MaxPriority = 1 << 30
 	MaxRetries  = 1000
 	MaxDuration = 10 * 365 * 24 * time.Hour
 )
+
+// MaxApplyBytes bounds a graph that is applied, as a file and in the bodies of its
+// cards: it is one commit, and one commit is held in memory by everybody who reads it.
+const MaxApplyBytes = 8 << 20
 
 // NoLimit is a limit that was given and is none, whatever the profile says; as
 // seconds on record it is -1.

@@ -222,7 +222,13 @@ func (w *walk) creation() (name, actor string, do Decider) {
 			d.NotBefore = w.now.Add(time.Hour)
 		}
 	})
-	w.titles, w.cards[title] = append(w.titles, title), newID(w.view(), d.ID)
+	free := &making{v: w.view()}
+	w.titles, w.cards[title] = append(w.titles, title), free.newID(d.ID)
+	if w.r.Intn(8) == 0 {
+		below := draft(title+" below", func(below *Draft) { below.Parents = []string{title} })
+		w.titles, w.cards[below.Title] = append(w.titles, below.Title), free.newID(below.ID)
+		return "apply", operator, Apply([]Planned{{below.Title, below}, {title, d}}, Writer{})
+	}
 	return "create", operator, Create(d, Writer{})
 }
 

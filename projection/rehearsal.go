@@ -37,7 +37,7 @@ func (r *Rehearsal) Update(actor string, now eventlog.Time, decide Decider) (res
 		if err != nil {
 			return err
 		}
-		res = Result{Task: d.Task, Note: d.Note}
+		res = d.Result()
 		if d.Refused != nil || len(d.Events) == 0 {
 			return d.Refused
 		}

@@ -20,6 +20,8 @@ type Result struct {
 	Commit eventlog.Commit
 	Task   string
 	Note   string
+	// Applied are the cards of a graph that was applied.
+	Applied []Applied
 }
 
 // Update runs one decider in one transaction: it reads, decides, appends the
@@ -45,7 +47,7 @@ func (s *Store) UpdateThen(actor string, now eventlog.Time, decide Decider, then
 		if err != nil {
 			return err
 		}
-		res, refused = Result{Task: d.Task, Note: d.Note}, d.Refused
+		res, refused = d.Result(), d.Refused
 		if len(d.Events) > 0 {
 			tx.SetTablesFormat(TablesFormat)
 			if res.Commit, err = commit(tx, actor, now, d.Events); err != nil {
@@ -240,7 +242,7 @@ func (s *MemStore) Update(actor string, now eventlog.Time, decide Decider) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	res := Result{Task: d.Task, Note: d.Note}
+	res := d.Result()
 	if len(d.Events) > 0 {
 		if res.Commit, err = commit(s.Mem, actor, now, d.Events); err != nil {
 			return Result{}, err

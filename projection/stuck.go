@@ -1,0 +1,54 @@
+package projection
+
+import "fmt"
+
+// WaitWarning says why it may be in vain to wait for a card, "" if nothing is
+// seen: it, or a card that it waits for itself, goes on only when somebody lets
+// it. It reads the open ancestors of the card and no others.
+func (v View) WaitWarning(parent string) (string, error) {
+	t, err := v.MustTask(parent)
+	if err != nil {
+		return "", err
+	}
+	if t.Status == Archived {
+		return parent + " is archived, which counts as done: nothing is waited for", nil
+	}
+	stuck, err := v.stuck(t, map[string]bool{})
+	switch {
+	case stuck == nil || err != nil:
+		return "", err
+	case stuck.ID == parent:
+		return fmt.Sprintf("%s is %s", parent, stuck.heldBy()), nil
+	}
+	return fmt.Sprintf("%s waits for %s, which is %s", parent, stuck.ID, stuck.heldBy()), nil
+}
+
+// stuck returns the card itself or an open ancestor of it that goes on only when
+// somebody lets it, nil if there is none.
+func (v View) stuck(t *Task, seen map[string]bool) (*Task, error) {
+	if t.Status == Blocked || t.Status == Triage {
+		return t, nil
+	}
+	seen[t.ID] = true
+	open, err := v.openParents(t.ID, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range open {
+		if seen[p.ID] {
+			continue
+		}
+		if at, err := v.stuck(p, seen); at != nil || err != nil {
+			return at, err
+		}
+	}
+	return nil, nil
+}
+
+// heldBy says what a person has to do for a card that is blocked or in triage.
+func (t *Task) heldBy() string {
+	if t.Status == Triage {
+		return "in triage; kanlog promote " + t.ID + " lets it go on"
+	}
+	return fmt.Sprintf("blocked (%s%s); kanlog unblock %s lets it go on", or(t.BlockKind, NeedsInput), colon(t.BlockReason), t.ID)
+}
