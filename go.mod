@@ -3,6 +3,7 @@ module kanlog
 go 1.26.0
 
 require (
+	github.com/goccy/go-yaml v1.19.2
 	github.com/itchyny/gojq v0.12.20
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/rivo/uniseg v0.4.7

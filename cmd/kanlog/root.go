@@ -93,7 +93,7 @@ at any moment loses nothing and runs nothing twice.`,
 
 // verbs are the commands by name.
 var verbs = map[string]func(*app) *cobra.Command{
-	"context": contextCmd,
+	"apply": applyCmd, "context": contextCmd,
 	"init": initCmd, "create": createCmd, "list": listCmd, "show": showCmd,
 	"claim": claimCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
 	"defer": deferCmd, "comment": commentCmd, "unblock": unblockCmd, "assign": assignCmd, "reclaim": reclaimCmd,

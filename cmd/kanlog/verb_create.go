@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,20 +31,20 @@ func createCmd(a *app) *cobra.Command {
 			d.Title, d.ID = args[0], randomID()
 			given := cmd.Flags().Changed
 			for _, name := range []string{"assignee", "tenant", "key", "branch"} {
-				if f := cmd.Flags().Lookup(name); given(name) && strings.TrimSpace(f.Value.String()) == "" {
-					return usage("--%s is empty; leave it out if there is none", name)
+				if f := cmd.Flags().Lookup(name); given(name) {
+					if err := checkGiven(name, f.Value.String()); err != nil {
+						return usage("--%v", err)
+					}
 				}
 			}
-			if given("max-retries") && d.MaxRetries < 1 {
-				return usage("--max-retries %d: at least 1 (1 = no second attempt)", d.MaxRetries)
-			}
-			if d.Assignee == "none" {
-				return usage("--assignee none: leave it out for nobody")
+			if given("max-retries") {
+				if err := checkRetries(d.MaxRetries); err != nil {
+					return usage("--max-retries %v", err)
+				}
 			}
 			d.Blocked = given("blocked")
-			d.MaxRuntime = maxRuntime.std()
-			if given("max-runtime") && d.MaxRuntime == 0 {
-				d.MaxRuntime = projection.NoLimit
+			if given("max-runtime") {
+				d.MaxRuntime = limitGiven(maxRuntime.std())
 			}
 			var err error
 			if d.Body, err = bodyOf(given("body"), body, given("body-file"), bodyFile); err != nil {
@@ -79,45 +80,59 @@ func createCmd(a *app) *cobra.Command {
 	return cmd
 }
 
+// checkGiven refuses a word that was given and says nothing: what a script has
+// made of an empty variable.
+func checkGiven(name, word string) error {
+	if strings.TrimSpace(word) == "" {
+		return usage("%s is empty; leave it out if there is none", name)
+	}
+	if name == "assignee" && word == "none" {
+		return usage("assignee none: leave it out for nobody")
+	}
+	return nil
+}
+
+func checkRetries(n int64) error {
+	if n < 1 {
+		return usage("%d: at least 1 (1 = no second attempt)", n)
+	}
+	return nil
+}
+
+// limitGiven is a limit that was given: 0 is none, whatever the profile says.
+func limitGiven(d time.Duration) time.Duration {
+	if d == 0 {
+		return projection.NoLimit
+	}
+	return d
+}
+
 func (a *app) create(d projection.Draft) error {
 	w, err := a.writer()
 	if err != nil {
 		return err
 	}
-	decide := projection.Create(d, w)
 	var form *taskJSON
-	look := func(v projection.View, res projection.Result) error {
+	var vain []string
+	res, err := a.updateOrInit("create", w, projection.Create(d, w), func(v projection.View, res projection.Result) error {
 		t, err := v.MustTask(res.Task)
-		if err == nil {
-			form, err = newTaskJSON(v, t)
+		if err != nil {
+			return err
 		}
+		if form, err = newTaskJSON(v, t); err != nil {
+			return err
+		}
+		vain, err = waitWarnings(v, form.Parents)
 		return err
-	}
-	res, err := a.updateThen("create", w, decide, look)
-	fresh := false
-	if errors.Is(err, eventlog.ErrNoBoard) {
-		var lookErr error
-		if fresh, lookErr = a.freshHome(); lookErr != nil {
-			return lookErr
-		}
-	}
-	if fresh {
-		// A typo in --board must not make a board where others are, and a card
-		// that would be refused must not make one either.
-		empty := projection.NewView(eventlog.NewMem([16]byte{}))
-		if _, err := decide(empty, a.now); err != nil {
-			return err
-		}
-		if _, err := a.init(); err != nil {
-			return err
-		}
-		res, err = a.updateThen("create", w, decide, look)
-	}
+	})
 	if err != nil {
 		return err
 	}
 	made := res.Commit.Number != 0
 	a.warnNoProfile(d.Assignee)
+	for _, why := range vain {
+		a.warn("%s: its parent %s", res.Task, why)
+	}
 	if res.Note != "" {
 		a.warn("%s: %s; nothing was created", res.Task, res.Note)
 	}
@@ -129,6 +144,65 @@ func (a *app) create(d projection.Draft) error {
 		Created bool `json:"created"`
 	}{a.placed(form), made}))
 }
+
+// waitWarnings says which of a card's parents may be waited for in vain.
+func waitWarnings(v projection.View, parents []string) (list []string, err error) {
+	for _, p := range parents {
+		why, err := v.WaitWarning(p)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			list = append(list, why)
+		}
+	}
+	return list, nil
+}
+
+// updateOrInit is updateThen for what may be the first call ever: on a home
+// without any board it makes the board. A typo in --board must not make one where
+// others are, and what would be refused must not make one either.
+func (a *app) updateOrInit(verb string, w projection.Writer, decide projection.Decider, look func(projection.View, projection.Result) error) (projection.Result, error) {
+	res, err := a.updateThen(verb, w, decide, look)
+	if !errors.Is(err, eventlog.ErrNoBoard) {
+		return res, err
+	}
+	fresh, lookErr := a.freshHome()
+	switch {
+	case lookErr != nil:
+		return res, lookErr
+	case !fresh:
+		return res, err
+	}
+	if _, err := decide(emptyBoard(), a.now); err != nil {
+		return res, err
+	}
+	if _, err := a.init(); err != nil {
+		return res, err
+	}
+	return a.updateThen(verb, w, decide, look)
+}
+
+// rehearseOrInit runs a decider and changes nothing; where updateOrInit would make
+// the board it runs on an empty one.
+func (a *app) rehearseOrInit(decide projection.Decider) (res projection.Result, err error) {
+	run := func(v projection.View) error {
+		d, err := decide(v, a.now)
+		res = d.Result()
+		return cmp.Or(err, d.Refused)
+	}
+	err = a.view(run)
+	if errors.Is(err, eventlog.ErrNoBoard) {
+		if fresh, lookErr := a.freshHome(); lookErr != nil {
+			return res, lookErr
+		} else if fresh {
+			err = run(emptyBoard())
+		}
+	}
+	return res, err
+}
+
+func emptyBoard() projection.View { return projection.NewView(eventlog.NewMem([16]byte{})) }
 
 // recorded says that a change is made although its result could not be
 // printed: whoever repeats the call would make it twice.
@@ -178,7 +252,7 @@ func parseWorkspace(s string) (kind, path string, err error) {
 	case projection.Scratch, projection.Dir:
 		return kind, path, nil
 	}
-	return "", "", usage("--workspace %q is none of scratch, dir:/ABS, worktree[:/ABS]", s)
+	return "", "", usage("workspace %q is none of scratch, dir:/ABS, worktree[:/ABS]", s)
 }
 
 // ownRepository is the root of the git repository around the current directory:
@@ -193,7 +267,7 @@ func ownRepository() (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", usage("--workspace worktree: %s is in no git repository; name one by its path (worktree:/ABS)", dir)
+			return "", usage("workspace worktree: %s is in no git repository; name one by its path (worktree:/ABS)", dir)
 		}
 	}
 }

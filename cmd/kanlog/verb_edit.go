@@ -58,10 +58,7 @@ has read the card already; the next one sees the change.`,
 				c.MaxRetries = &retries
 			}
 			if given("max-runtime") {
-				d := maxRuntime.std()
-				if d == 0 {
-					d = projection.NoLimit
-				}
+				d := limitGiven(maxRuntime.std())
 				c.MaxRuntime = &d
 			}
 			if given("not-before") {
