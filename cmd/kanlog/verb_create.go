@@ -172,7 +172,9 @@ func (a *app) updateOrInit(verb string, w projection.Writer, decide projection.D
 	case lookErr != nil:
 		return res, lookErr
 	case !fresh:
-		return res, err
+		// Others are there. One may be ours, made by another process since we
+		// looked.
+		return a.updateThen(verb, w, decide, look)
 	}
 	if _, err := decide(emptyBoard(), a.now); err != nil {
 		return res, err
