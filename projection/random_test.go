@@ -224,7 +224,7 @@ func (w *walk) creation() (name, actor string, do Decider) {
 	})
 	free := &making{v: w.view()}
 	w.titles, w.cards[title] = append(w.titles, title), free.newID(d.ID)
-	if w.r.Intn(8) == 0 {
+	if w.r.Intn(32) == 0 {
 		below := draft(title+" below", func(below *Draft) { below.Parents = []string{title} })
 		w.titles, w.cards[below.Title] = append(w.titles, below.Title), free.newID(below.ID)
 		return "apply", operator, Apply([]Planned{{below.Title, below}, {title, d}}, Writer{})
