@@ -13,36 +13,18 @@ func (v View) WaitWarning(parent string) (string, error) {
 	if t.Status == Archived {
 		return parent + " is archived, which counts as done: nothing is waited for", nil
 	}
-	stuck, err := v.stuck(t, map[string]bool{})
+	roots, err := Stuck{}.Roots(v, t)
+	if err != nil || len(roots) == 0 {
+		return "", err
+	}
+	stuck, err := v.MustTask(roots[0])
 	switch {
-	case stuck == nil || err != nil:
+	case err != nil:
 		return "", err
 	case stuck.ID == parent:
 		return fmt.Sprintf("%s is %s", parent, stuck.heldBy()), nil
 	}
 	return fmt.Sprintf("%s waits for %s, which is %s", parent, stuck.ID, stuck.heldBy()), nil
-}
-
-// stuck returns the card itself or an open ancestor of it that goes on only when
-// somebody lets it, nil if there is none.
-func (v View) stuck(t *Task, seen map[string]bool) (*Task, error) {
-	if t.Status == Blocked || t.Status == Triage {
-		return t, nil
-	}
-	seen[t.ID] = true
-	open, err := v.openParents(t.ID, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range open {
-		if seen[p.ID] {
-			continue
-		}
-		if at, err := v.stuck(p, seen); at != nil || err != nil {
-			return at, err
-		}
-	}
-	return nil, nil
 }
 
 // heldBy says what a person has to do for a card that is blocked or in triage.
