@@ -37,7 +37,7 @@ func alikeness(r *Run) (how string, breaks bool) {
 	}
 	const mostWords = 200
 	switch r.Outcome {
-	case OutCompleted, OutBlocked, OutDeferred, OutReviewRequested:
+	case OutCompleted, OutBlocked, OutDeferred, OutReviewRequested, OutChangesRequested:
 		return "", true
 	case OutFailed:
 		return "said that they failed" + colon(cut(r.Error, mostWords)), false

@@ -44,8 +44,8 @@ func Count(runs []*Run, freshFrom uint64) Counts {
 		case r.Outcome != OutSpawnFailed: // that one never ran
 			c.Uncounted++
 		}
-		if r.Outcome == OutChangesRequested {
-			c.Rounds++
+		if r.Outcome == OutChangesRequested && r.TTLSeconds != 0 {
+			c.Rounds++ // a person's word, given without a claim, is no loop
 		}
 		// Quota walls between two violations neither break the streak nor
 		// lengthen it.
@@ -80,7 +80,7 @@ func countsWith(v View, t *Task, run *Run, as Run) (Counts, error) {
 	}
 	for i, r := range runs {
 		if r.ID == run.ID {
-			as.ID = r.ID
+			as.ID, as.TTLSeconds = r.ID, r.TTLSeconds
 			runs[i] = &as
 		}
 	}

@@ -139,13 +139,19 @@ func (s *Store) answers(t testing.TB, ids []string) (list []string, refused int)
 					return err
 				}
 			}
+			for _, name := range v.Reviewers() {
+				if err := v.InReview(name, func(c *Task) bool { say(name, c.ID); return true }); err != nil {
+					return err
+				}
+			}
 			over, still, err := v.Held(now, 100, func(string) bool { return true })
 			for _, c := range slices.Concat(over, still) {
 				say(c.ID)
 			}
 			due, err2 := v.Due(now)
 			alike, err3 := v.Alike("coder")
-			say(due, v.Parked(100), fmt.Sprintf("%+v", alike), v.byKey("k"))
+			made, _ := v.byKey("k")
+			say(due, v.Parked(100), fmt.Sprintf("%+v", alike), made)
 			return errors.Join(err, err2, err3)
 		})
 	})

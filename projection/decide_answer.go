@@ -77,6 +77,9 @@ func finishable(v View, t *Task, open *Run) error {
 	switch {
 	case err != nil:
 		return err
+	case open != nil && open.EndReason == EndReopened:
+		// Even if that is done again by now: this run began before.
+		return refuse(ErrState, t.ID, "run %d is being ended: %s, which its work was built on, was reopened", open.ID, open.EndDetail)
 	case len(waits) > 0:
 		return refuse(ErrState, t.ID, "cannot be done before its parent %s (%s)", waits[0].ID, waits[0].Status)
 	case open == nil && t.Worker != 0:

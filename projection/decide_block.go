@@ -53,6 +53,10 @@ func Block(id, reason, kind string, l Limits, w Writer) Decider {
 			return Decision{}, refuse(ErrState, id, "blocked before%s", colon(t.BlockReason))
 		case t.Status == Done || t.Status == Archived:
 			return Decision{}, refuse(ErrState, id, "%s; only an open card can be blocked", t.Status)
+		case t.Status == Todo && d.To == Todo:
+			return already(id, "waits already; it goes on by itself when what it waits for is done"), nil
+		case t.Status == Triage && d.To == Todo:
+			return Decision{}, refuse(ErrState, id, "in triage; it waits for what it depends on once somebody has let it go on (kanlog promote %s)", id)
 		}
 		return decided(id, event(id, 0, d)), nil
 	}

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -176,10 +177,11 @@ func (m *making) card(d Draft, parents []string) (Decision, error) {
 		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
 	}
 	if d.Key != "" {
-		if was, err := m.v.Task(m.v.byKey(d.Key)); err != nil {
+		made, hash := m.v.byKey(d.Key)
+		if was, err := m.v.Task(made); err != nil {
 			return Decision{}, err
 		} else if was != nil && was.Status != Archived {
-			return sameRequest(m.v, was, c)
+			return sameRequest(was, hash, c)
 		}
 	}
 	id := m.newID(d.ID)
@@ -211,12 +213,20 @@ func Create(d Draft, w Writer) Decider {
 }
 
 // sameRequest accepts a repeated create: what was asked for then and now must
-// agree, whatever has become of the card since.
-func sameRequest(v View, t *Task, c *eventlog.Created) (Decision, error) {
-	if t.Title != c.Title || v.Body(t.ID) != c.Body {
+// agree, whatever has become of the card since. An edit must not make the caller's
+// second try fail.
+func sameRequest(t *Task, hash []byte, c *eventlog.Created) (Decision, error) {
+	if !bytes.Equal(hash, asked(c)) {
 		return Decision{}, refuse(ErrState, t.ID, "the key %q was used for this card, with another title or body", c.Key)
 	}
 	return already(t.ID, fmt.Sprintf("the key %q was used before", c.Key)), nil
+}
+
+// asked is a hash of what a repeated create has to ask for again. No title holds a
+// zero byte.
+func asked(c *eventlog.Created) []byte {
+	h := sha256.Sum256(cat(under(c.Title), []byte(c.Body)))
+	return h[:]
 }
 
 // AddComment leaves a note on a card.

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -126,14 +127,18 @@ func limited(v View, t *Task, d *eventlog.Edited, l Limits, now eventlog.Time) (
 		return nil, err
 	}
 	as := *t
-	as.MaxRetries = *d.MaxRetries
-	spent := l.gaveUp(&as, c, t.LastError)
-	switch {
-	case spent != nil && t.Status != Blocked:
-		return []eventlog.Event{event(t.ID, 0, spent)}, nil
-	case spent != nil || t.Status != Blocked:
+	set(&as.MaxRetries, d.MaxRetries)
+	set(&as.NotBefore, d.NotBefore)
+	limit, source := l.failureLimit(&as)
+	switch spent := c.Failures >= limit; {
+	case spent && t.Status != Blocked:
+		return []eventlog.Event{event(t.ID, 0, &eventlog.GaveUp{
+			Budget: "failures", Failures: c.Failures, Limit: limit, LimitSource: source,
+			Reason: cut(fmt.Sprintf("%d of %d attempts failed; the last: %s", c.Failures, limit, t.LastError), MaxReason),
+		})}, nil
+	case spent || t.Status != Blocked:
 		return nil, nil
 	}
-	to, err := statusWithout(v, t, now, "")
+	to, err := statusWithout(v, &as, now, "")
 	return []eventlog.Event{event(t.ID, 0, &eventlog.Promoted{To: to, Reason: "limit_raised"})}, err
 }

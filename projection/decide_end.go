@@ -217,15 +217,19 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 	if rec != nil && rec.ExitCode != nil && rec.Signal == "" {
 		code = *rec.ExitCode
 	}
+	done := code == 0 && to != Todo // not before what it was built on
 	switch {
-	case code == 0 && r.OnCleanExit == CleanComplete:
+	case done && r.OnCleanExit == CleanComplete:
 		return completed(v, t, r.ID, &eventlog.Completed{By: byCleanExit, ExitCode: end.ExitCode, Reviewed: t.ReviewedRun}, now)
-	case code == 0 && r.OnCleanExit == CleanReview && r.Lane == LaneReady:
+	case done && r.OnCleanExit == CleanReview && r.Lane == LaneReady:
 		return decided(t.ID, event(t.ID, r.ID, &eventlog.ReviewRequested{
 			By: byCleanExit, ExitCode: end.ExitCode, Reviewer: or(t.Reviewer, r.Reviewer),
 		})), nil
 	case code == 0:
 		end.Error = "exited with 0 without an answer" + r.answers()
+		if !done {
+			end.Error += "; it cannot be done yet, since it waits for another card (block --kind dependency says so)"
+		}
 		c, err := counts(Run{Outcome: OutCrashed, Violation: true})
 		if err != nil {
 			return Decision{}, err

@@ -35,17 +35,18 @@ func Reopen(id, reason string, w Writer) Decider {
 		if err != nil {
 			return Decision{}, err
 		}
-		events := []eventlog.Event{event(id, 0, &eventlog.Reopened{Reason: reason, To: to})}
-		if t.Status == Done {
-			events, err = retract(v, id, events)
+		d, err := goOn(v, t, event(id, 0, &eventlog.Reopened{Reason: reason, To: to}))
+		if err == nil && t.Status == Done {
+			d.Events, err = retract(v, id, d.Events)
 		}
-		return decided(id, events...), err
+		return d, err
 	}
 }
 
 // retract adds what becomes of everything that was built on a card which is not
-// done any more. A card that was put away counts as done, so that the search ends
-// there.
+// done any more: its children, and the children of those of them that were done.
+// What waits for a card that was not done was not built on it. A card that was put
+// away counts as done, so that the search ends there too.
 func retract(v View, ancestor string, events []eventlog.Event) ([]eventlog.Event, error) {
 	seen := map[string]bool{ancestor: true}
 	queue := v.Children(ancestor)
@@ -60,24 +61,36 @@ func retract(v View, ancestor string, events []eventlog.Event) ([]eventlog.Event
 		if err != nil {
 			return nil, err
 		}
-		if t.Status == Archived {
-			continue
+		if t.Status == Done {
+			queue = append(queue, v.Children(id)...)
 		}
-		queue = append(queue, v.Children(id)...)
+		void := event(id, 0, &eventlog.Retracted{Ancestor: ancestor, From: t.Status, To: t.Status})
 		switch t.Status {
 		case Ready, Review, Done, Scheduled:
 			events = append(events, event(id, 0, &eventlog.Retracted{Ancestor: ancestor, From: t.Status, To: Todo}))
+		case Todo, Blocked, Triage:
+			if t.ReviewedRun != 0 {
+				// It stays where it is, but what was handed in is not to be
+				// reviewed when it goes on.
+				events = append(events, void)
+			}
 		case Running:
 			r, err := v.runOf(t.CurrentRun)
 			if err != nil {
 				return nil, err
 			}
-			switch {
-			case !r.HasWorker:
+			if !r.HasWorker {
 				events = append(events, event(id, r.ID, &eventlog.Reclaimed{Reason: EndReopened + colon(ancestor), To: Todo, Evidence: noWorker}),
 					event(id, 0, &eventlog.Retracted{Ancestor: ancestor, From: t.Status, To: Todo}))
-			case r.EndReason != EndCancel && r.EndReason != EndArchive:
+				continue
+			}
+			switch r.EndReason {
+			case EndCancel, EndArchive, EndReopened:
+			default:
 				events = append(events, wish(id, r, EndReopened, ancestor, Todo, ""))
+			}
+			if t.ReviewedRun != 0 {
+				events = append(events, void)
 			}
 		}
 	}

@@ -51,6 +51,8 @@ func underReview(v View, verb, id string, seen uint64, w Writer) (*Task, *Run, D
 		return nil, nil, stop, err
 	}
 	switch {
+	case t.ReviewedRun == 0 && open != nil && open.Lane == LaneReview:
+		err = refuse(ErrState, id, "%s refused: what run %d reviews was taken back, since %s was reopened", verb, open.ID, open.EndDetail)
 	case open != nil && open.Lane != LaneReview:
 		err = refuse(ErrState, id, "%s refused: run %d works on the card and does not review it", verb, open.ID)
 	case t.ReviewedRun == 0 || open == nil && t.Status != Review:

@@ -133,7 +133,7 @@ func Reclaim(id string, run uint64, reason, evidence string, force bool, w Write
 			events, err := afterlife(v, t, r, now)
 			exited := &eventlog.Exited{Evidence: cut("forced by an operator ("+reason+"): "+stillAlive+"; "+evidence, MaxError)}
 			return decided(id, append([]eventlog.Event{event(id, r.ID, exited)}, events...)...), err
-		case r.EndRequestedAt != 0 && (!r.Open() || r.EndReason == EndReclaim):
+		case r.EndRequestedAt != 0 && (!r.Open() || r.EndReason == EndReclaim || r.EndReason == EndReopened):
 			return already(id, fmt.Sprintf("run %d was asked to end before (%s)", r.ID, r.EndReason)), nil
 		case !r.Open():
 			to = ""
@@ -235,9 +235,6 @@ func afterlife(v View, t *Task, r *Run, now eventlog.Time) ([]eventlog.Event, er
 		return archived(v, t.ID, r.EndDetail, now)
 	case r.EndReason == EndCancel && goesOn(t):
 		return []eventlog.Event{event(t.ID, 0, cancelled(r.EndDetail))}, nil
-	case r.EndReason == EndReopened && t.ReviewedRun != 0 && goesOn(t):
-		// It was handed in before what it was built on was taken back.
-		return []eventlog.Event{event(t.ID, 0, &eventlog.Retracted{Ancestor: r.EndDetail, From: t.Status, To: Todo})}, nil
 	}
 	return nil, nil
 }

@@ -30,7 +30,7 @@ func (f *folder) created(id string, d *eventlog.Created) error {
 		f.w.Put(tabChildren, cat(under(p), []byte(id)), nil)
 	}
 	if d.Key != "" {
-		f.w.Put(tabKeys, []byte(d.Key), []byte(id))
+		f.w.Put(tabKeys, []byte(d.Key), cat(under(id), asked(d)))
 	}
 	putTask(f.w, nil, t)
 	return nil

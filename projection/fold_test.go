@@ -14,7 +14,7 @@ func endings(to string) []eventlog.Payload {
 		&eventlog.Reclaimed{To: to}, &eventlog.Crashed{End: end}, &eventlog.ProtocolViolation{End: end},
 		&eventlog.RateLimited{End: end}, &eventlog.TimedOut{End: end}, &eventlog.Stale{End: end},
 		&eventlog.SpawnFailed{End: end}, &eventlog.Completed{By: byAnswer}, &eventlog.ReviewRequested{},
-		&eventlog.Failed{To: to}, &eventlog.Deferred{To: to},
+		&eventlog.Failed{To: to}, &eventlog.Deferred{To: to}, &eventlog.ChangesRequested{To: to},
 	}
 }
 
@@ -113,7 +113,8 @@ func TestEventsOfForeignRuns(t *testing.T) {
 			}
 		}
 	}
-	for _, d := range []eventlog.Payload{&eventlog.GaveUp{}, &eventlog.Unblocked{}, &eventlog.Assigned{}, &eventlog.Promoted{}, &eventlog.Blocked{}} {
+	for _, d := range []eventlog.Payload{&eventlog.GaveUp{}, &eventlog.Unblocked{}, &eventlog.Assigned{}, &eventlog.Promoted{}, &eventlog.Blocked{},
+		&eventlog.Deferred{}, &eventlog.Linked{}, &eventlog.Unlinked{}, &eventlog.Edited{}, &eventlog.Reopened{}, &eventlog.Retracted{}, &eventlog.BlockLoop{}} {
 		b := newBoard(t)
 		if err := b.fold(event("t_none", 0, d)); !errors.Is(err, ErrInconsistent) {
 			t.Errorf("%s of a card that is not there: %v, want it inconsistent", d.Kind(), err)

@@ -280,8 +280,70 @@ func (h *fixture) write() {
 		h.end(run, nil)
 	}
 	h.do("operator:alice", Archive(a, 0, "", "", Writer{}))
+	h.flow(card, worker)
 	m := card("measured")
 	run = h.run(m, OriginDispatch)
 	h.do("dispatcher:host/9-def", RequestEnd(EndRequest{Run: run, Reason: EndMaxRuntime, Detail: "d", Evidence: "alive", Limit: time.Minute, Measured: time.Hour}))
 	h.end(run, nil)
+}
+
+// flow is what people and reviewers do with cards.
+func (h *fixture) flow(card func(string) string, worker func(string, uint64) (string, Writer)) {
+	const ann = "operator:alice"
+	base, child, sub := card("base"), card("child"), card("sub-task")
+	h.do(ann, Link(base, child, Writer{}))
+	h.do(ann, Unlink(base, child, Writer{}))
+	h.do(ann, Link(base, child, Writer{}))
+	h.do(ann, Complete(base, Answer{Result: "r"}, Writer{}))
+
+	// A worker waits for a card of its own making, then it is done.
+	run := h.run(child, OriginDispatch)
+	actor, w := worker(child, run)
+	h.do(actor, Link(sub, child, w))
+	h.do(actor, Block(child, "resume me", Dependency, h.l, w))
+	h.end(run, nil)
+	h.do(ann, Complete(sub, Answer{}, Writer{}))
+	h.do(ann, Complete(child, Answer{}, Writer{}))
+
+	// What it was built on is taken back: done, and running with and without a worker.
+	runs, claimed := card("runs"), card("claimed")
+	h.do(ann, Link(base, runs, Writer{}))
+	h.do(ann, Link(base, claimed, Writer{}))
+	run = h.run(runs, OriginDispatch)
+	h.run(claimed, OriginManual)
+	h.do(ann, Reopen(base, "wrong", Writer{}))
+	h.end(run, nil)
+
+	// Two rounds of a review.
+	r := card("reviewed")
+	run = h.run(r, OriginDispatch)
+	actor, w = worker(r, run)
+	h.do(actor, RequestReview(r, Answer{Summary: "s", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, "rev", w))
+	h.end(run, nil)
+	run = h.do("dispatcher:host/7-abc", Claim(ClaimFor{Task: r, Origin: OriginDispatch, Assignee: "rev", TTL: time.Minute, LaunchGrace: time.Second}, Writer{})).Commit.Seq
+	actor, w = worker(r, run)
+	h.do(actor, RequestChanges(r, "no tests", run-4, h.l, w))
+	h.do(ann, RequestReview(r, Answer{}, "", Writer{}))
+	h.do(ann, Approve(r, Answer{Summary: "fine"}, 0, Writer{}))
+
+	// A worker that blocks for the same reason again and again.
+	b := card("loops")
+	l := h.l
+	l.BlockLimit = 2
+	for range 2 {
+		h.do(ann, Block(b, "by hand", "", l, Writer{}))
+		h.do(ann, Unblock(b, Writer{}))
+		run = h.run(b, OriginDispatch)
+		actor, w = worker(b, run)
+		h.do(actor, Block(b, "which port?", NeedsInput, l, w))
+		h.end(run, nil)
+		h.do(ann, Promote(b, Writer{}))
+	}
+
+	title, body, n, second, due := "new title", "", int64(3), time.Second, h.now.Add(time.Hour)
+	e := card("edited")
+	h.do(ann, Edit(e, Changes{Title: &title, Body: &body, Priority: &n, Tenant: &title, Tags: &[]string{"x"}, MaxRuntime: &second, MaxRetries: &n, NotBefore: &due}, h.l, Writer{}))
+	h.do(ann, Edit(e, Changes{Tags: &[]string{}}, h.l, Writer{}))
+	h.do(ann, Edit(sub, Changes{Result: &title}, h.l, Writer{}))
+	h.do(ann, Defer(e, 2*time.Hour, "later", h.l, Writer{}))
 }

@@ -33,6 +33,8 @@ func everyTable(t testing.TB) *board {
 	b.start("running")
 	b.must(Beat(b.id("running"), "half", b.limits, b.worker("running", b.task("running").LastRun)))
 	b.manual("manual", "ann", time.Hour)
+	b.create("in review")
+	b.must(RequestReview(b.id("in review"), Answer{Summary: "look"}, "other", Writer{}))
 	b.must(Complete(b.id("done"), Answer{Result: "ok"}, Writer{}))
 	return b
 }
@@ -41,7 +43,7 @@ func TestHistoryFillsEveryTable(t *testing.T) {
 	b := everyTable(t)
 	for _, table := range []string{
 		tabTasks, tabBodies, tabRuns, tabTaskRuns, tabTaskLog, tabComments, tabParents, tabChildren,
-		tabKeys, tabActive, tabReady, tabHeld, tabScheduled, tabParked, tabFenced, tabAlike,
+		tabKeys, tabActive, tabReady, tabReview, tabHeld, tabScheduled, tabParked, tabFenced, tabAlike,
 	} {
 		if len(dump(b.s.Mem, table)) == 0 {
 			t.Errorf("table %s is empty", table)

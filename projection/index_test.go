@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,12 @@ func indexes(v View, now eventlog.Time, limit int64) (string, error) {
 	}
 	for _, name := range v.ReadyAssignees() {
 		err := v.Ready(name, func(t *Task) bool { say("ready %q %s", name, t.ID); return true })
+		if err != nil {
+			return "", err
+		}
+	}
+	for _, name := range v.Reviewers() {
+		err := v.InReview(name, func(t *Task) bool { say("review %q %s", name, t.ID); return true })
 		if err != nil {
 			return "", err
 		}
@@ -71,9 +78,12 @@ func naive(v View, now eventlog.Time, limit int64) (string, error) {
 		return int(a.CreatedSeq) - int(b.CreatedSeq)
 	})
 	var over, held, due, parked []string
+	var reviews []*Task
 	for _, t := range tasks {
-		free := t.Status == Ready && t.CurrentRun == 0 && t.Worker == 0
+		free := (t.Status == Ready || t.Status == Review && t.Reviewer != "") && t.CurrentRun == 0 && t.Worker == 0
 		switch {
+		case free && t.HoldUntil == 0 && t.Status == Review:
+			reviews = append(reviews, t)
 		case free && t.HoldUntil == 0:
 			say("ready %q %s", t.Assignee, t.ID)
 		case free && (now < t.HoldSince-eventlog.Time(ClockSlack.Microseconds()) || now >= t.HoldUntil):
@@ -85,6 +95,12 @@ func naive(v View, now eventlog.Time, limit int64) (string, error) {
 		case t.Status == Blocked && t.ParkedLimit > 0 && t.ParkedLimit < limit && t.MaxRetries == 0:
 			parked = append(parked, t.ID)
 		}
+	}
+	slices.SortStableFunc(reviews, func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.Reviewer, b.Reviewer), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.CreatedSeq, b.CreatedSeq))
+	})
+	for _, t := range reviews {
+		say("review %q %s", t.Reviewer, t.ID)
 	}
 	out = append(out, sorted("over", over)...)
 	out = append(out, sorted("held", held)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ var walkSeed = flag.Int64("walk", 0, "seed of one random walk, as a failed TestR
 // wrong, under a clock that jumps, and checks after each what must never break.
 // The fixed seeds together reach every kind of event.
 func TestRandomWalk(t *testing.T) {
-	const fixed, steps = 15, 300
+	const fixed, steps = 15, 400
 	seeds := []int64{time.Now().UnixNano()}
 	for seed := range int64(fixed) {
 		seeds = append(seeds, seed+1)
@@ -26,10 +27,13 @@ func TestRandomWalk(t *testing.T) {
 	if *walkSeed != 0 {
 		seeds = []int64{*walkSeed}
 	}
-	reached := map[eventlog.Kind]bool{}
+	reached := map[eventlog.Kind]int{}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			w := &walk{board: newBoard(t), r: rand.New(rand.NewSource(seed)), log: newWitness(), reached: reached}
+			w := &walk{board: newBoard(t), r: rand.New(rand.NewSource(seed)), log: newWitness(), reached: map[eventlog.Kind]int{}}
+			if seed <= fixed {
+				w.reached = reached // what counts must not hang on the hour
+			}
 			w.auditor.fresh = eventlog.NewMem(w.s.Mem.UUID())
 			for i := range steps {
 				name, actor, do := w.command()
@@ -43,7 +47,7 @@ func TestRandomWalk(t *testing.T) {
 		return
 	}
 	for _, k := range eventlog.Kinds() {
-		if !reached[k] {
+		if reached[k] == 0 {
 			t.Errorf("no walk reached an event %s: the walks prove less than they seem to", k)
 		}
 	}
@@ -54,7 +58,7 @@ type walk struct {
 	r       *rand.Rand
 	auditor auditor
 	log     *witness
-	reached map[eventlog.Kind]bool
+	reached map[eventlog.Kind]int
 	titles  []string
 }
 
@@ -83,7 +87,7 @@ func (w *walk) step(actor string, do Decider) error {
 	}
 	err = w.s.Mem.Read(head.Commit+1, func(c eventlog.Commit) error {
 		for i, e := range c.Events {
-			w.reached[e.Kind()] = true
+			w.reached[e.Kind()]++
 			if err := w.log.event(c.Actor, c.Seq+uint64(i), e); err != nil {
 				return fmt.Errorf("%s: %w", brief(c.Events), err)
 			}
@@ -96,7 +100,49 @@ func (w *walk) step(actor string, do Decider) error {
 	if diff := compare(w.auditor.fresh, w.s.Mem); diff != "" {
 		return errors.New(diff)
 	}
+	if err := w.flow(); err != nil {
+		return fmt.Errorf("%s: %w", brief(events), err)
+	}
 	return w.sameIndexes()
+}
+
+// flow checks what holds between a card and what it waits for, whoever linked,
+// reopened or put away what and when.
+func (w *walk) flow() error {
+	v := w.view()
+	all, err := v.TasksAfter("", 1<<30)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		open, err := v.openParents(t.ID, "")
+		if err != nil {
+			return err
+		}
+		switch t.Status {
+		case Ready, Scheduled, Review, Done:
+			if len(open) > 0 {
+				return fmt.Errorf("card %s is %s, but waits for %s", t.ID, t.Status, nameParents(open))
+			}
+		case Todo:
+			if len(open) == 0 {
+				return fmt.Errorf("card %s waits in todo for nothing", t.ID)
+			}
+		}
+		switch over := t.Status == Done || t.Status == Archived; {
+		case over && t.ReviewedRun != 0, t.Status == Ready && t.ReviewedRun != 0, t.Status == Review && t.ReviewedRun == 0:
+			return fmt.Errorf("card %s is %s with run %d in review", t.ID, t.Status, t.ReviewedRun)
+		}
+		for _, p := range v.Parents(t.ID) {
+			if cycle := v.path(p, t.ID); cycle != nil {
+				return fmt.Errorf("card %s waits for itself: %v", t.ID, cycle)
+			}
+			if !slices.Contains(v.Children(p), t.ID) {
+				return fmt.Errorf("card %s waits for %s, which does not know", t.ID, p)
+			}
+		}
+	}
+	return nil
 }
 
 // twice asks a decider two times before it counts: the same tables and the same
@@ -116,7 +162,7 @@ func (w *walk) twice(do Decider) error {
 func (w *walk) command() (name, actor string, do Decider) {
 	// A clock that runs, stands, leaps and goes back.
 	w.wait(time.Duration(w.pick(0, 1, 1, 30, 60, 600, 4000, -1, -60, -4000)) * time.Second)
-	if len(w.titles) < 3 || w.r.Intn(20) == 0 {
+	if len(w.titles) < 3 || w.r.Intn(30) == 0 {
 		return w.creation()
 	}
 	title := w.titles[w.r.Intn(len(w.titles))]
@@ -172,6 +218,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"promote parked", system, PromoteParked(id, l)},
 		{"promote", operator, Promote(id, Writer{})},
 		{"promote", by, Promote(id, who)},
+		{"complete", operator, w.seldom(Complete(id, Answer{}, Writer{}))},
 		{"put off", operator, w.seldom(Defer(id, time.Hour, "", l, Writer{}))},
 		{"block", by, Block(id, "help", Dependency, l, who)},
 		{"link", by, Link(w.id(w.titles[w.r.Intn(len(w.titles))]), id, who)},
@@ -179,7 +226,6 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"unlink", operator, w.someUnlink(id, Writer{})},
 		{"unlink", by, w.someUnlink(id, who)},
 		{"reopen", operator, Reopen(id, "wrong", Writer{})},
-		{"fail", by, Fail(id, "no", l, Writer{Card: id, Run: run})},
 		{"reopen", by, Reopen(id, "wrong", who)},
 		{"edit", operator, Edit(id, w.someChanges(), l, Writer{})},
 		{"edit", by, Edit(id, w.someChanges(), l, who)},
@@ -189,16 +235,24 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"request changes", by, RequestChanges(id, "no", 0, l, who)},
 		{"request changes", operator, RequestChanges(id, "no", 0, l, Writer{})},
 	}
-	if w.r.Intn(3) == 0 {
+	if w.r.Intn(2) == 0 {
 		// As a board at work would go on: without these most runs end by a
 		// late reclaim.
+		free := w.some(title, func(t *Task) bool { return t.Startable(w.now) || t.CurrentRun != 0 && t.Worker == 0 })
+		title = w.some(title, func(t *Task) bool { return t.Owner() != 0 })
 		worker := w.task(title).Worker
 		commands = commands[:0]
 		for _, do := range []Decider{
-			w.startNow(title), w.startNow(title),
-			BookEnd(Ending{Run: worker, Record: exited(int64(w.pick(0, 0, 1, ExitTryLater)))}, l),
+			w.startNow(free), w.startNow(free), w.startNow(free), w.startNow(free),
+			BookEnd(Ending{Run: worker, Record: exited(int64(w.pick(0, 1, ExitTryLater)))}, l),
+			BookEnd(Ending{Run: worker, Record: exited(0)}, l), BookEnd(Ending{Run: worker, Record: exited(0)}, l),
 			BookEnd(Ending{Run: worker, Record: &ExitRecord{Cause: CauseTerminated, Signal: "SIGTERM"}}, l),
 			RequestEnd(EndRequest{Run: worker, Reason: []string{EndMaxRuntime, EndHeartbeatStale}[w.r.Intn(2)]}),
+			BookEnd(Ending{Run: worker}, l), BookEnd(Ending{Run: worker}, l),
+			BookEnd(Ending{Run: worker, Record: &ExitRecord{Cause: CauseStartFailed}}, l),
+			Unblock(w.id(w.some(title, func(t *Task) bool { return t.Status == Blocked })), Writer{}),
+			Extend(worker), w.answerNow(title, l), w.answerNow(title, l), w.answerNow(w.some(title, func(t *Task) bool { return t.Status == Review }), l), w.reopenNow(),
+			Beat(w.id(title), "", l, w.worker(title, w.task(title).CurrentRun)),
 			DeferEnd(worker, fmt.Sprint(w.r.Intn(2)), "", 0),
 		} {
 			commands = append(commands, struct {
@@ -307,6 +361,50 @@ func (w *walk) startNow(title string) Decider {
 		return Register(w.registration(title, run))
 	}
 	return Claim(w.someClaim(title), Writer{})
+}
+
+// some is a card that is as wanted, if there is one, else the one given.
+func (w *walk) some(title string, wanted func(*Task) bool) string {
+	first := w.r.Intn(len(w.titles))
+	for i := range w.titles {
+		if other := w.titles[(first+i)%len(w.titles)]; wanted(w.task(other)) {
+			return other
+		}
+	}
+	return title
+}
+
+// answerNow is what a card's worker says in the end, or now and then an operator for
+// a card that nobody runs. A board on which nothing gets done has nothing to take
+// back.
+func (w *walk) answerNow(title string, l Limits) Decider {
+	id, who, review := w.id(title), Writer{}, w.task(title).ReviewedRun != 0
+	if run := w.task(title).CurrentRun; run != 0 {
+		who = w.worker(title, run)
+	}
+	answers := []Decider{
+		Complete(id, Answer{Summary: "ok"}, who), Fail(id, "no", l, who), Defer(id, time.Minute, "", l, who),
+		Block(id, "help", "", l, who), RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], who),
+	}
+	if review {
+		answers = []Decider{Approve(id, Answer{}, 0, who), RequestChanges(id, "no", 0, l, who), Fail(id, "no", l, who)}
+	}
+	do := answers[w.r.Intn(len(answers))]
+	if who.Run == 0 && !review {
+		return w.seldom(do)
+	}
+	return do
+}
+
+// reopenNow takes back a card that is done and on which another one is built.
+func (w *walk) reopenNow() Decider {
+	for _, title := range w.titles {
+		id := w.id(title)
+		if w.task(title).Status == Done && len(w.view().Children(id)) > 0 && w.r.Intn(3) == 0 {
+			return Reopen(id, "wrong", Writer{})
+		}
+	}
+	return func(View, eventlog.Time) (Decision, error) { return Decision{}, nil }
 }
 
 func (w *walk) someEnding(run uint64) Ending {

@@ -24,18 +24,57 @@ var stateHistories = map[string]string{
 	"card [*] --> scheduled: created":                  "create-later",
 	"card [*] --> ready: created":                      "create",
 	"card [*] --> blocked: created":                    "create-blocked",
+	"card triage --> ready: promoted":                  "create-triage promote",
 	"card triage --> blocked: blocked":                 "create-triage block",
+	"card triage --> review: promoted":                 "create request-review claim block-limit-1 promote",
 	"card triage --> done: completed":                  "create-triage complete",
-	"card todo --> ready: promoted":                    "create-child complete-parent",
 	"card todo --> scheduled: promoted":                "create-child-later complete-parent",
+	"card todo --> scheduled: unlinked":                "create-child-later unlink",
+	"card todo --> ready: promoted":                    "create-child complete-parent",
+	"card todo --> ready: unlinked":                    "create-child unlink",
 	"card todo --> blocked: blocked":                   "create-child block",
+	"card todo --> blocked: gave_up":                   "create claim spawn link exit-78",
+	"card todo --> review: promoted":                   "create request-review put-off link wait-a-day complete-parent",
+	"card todo --> review: unlinked":                   "create request-review claim link block-dependency unlink",
+	"card scheduled --> todo: linked":                  "create-later link",
+	"card scheduled --> todo: retracted":               "create-child-later complete-parent reopen-parent",
 	"card scheduled --> ready: promoted":               "create-later wait-a-day due",
+	"card scheduled --> ready: edited":                 "create-later edit-now",
 	"card scheduled --> blocked: blocked":              "create-later block",
+	"card scheduled --> blocked: gave_up":              "create claim edit-later spawn exit-78",
+	"card scheduled --> review: edited":                "create request-review put-off edit-now",
+	"card scheduled --> review: promoted":              "create request-review put-off promote",
 	"card scheduled --> done: completed":               "create-later complete",
+	"card ready --> todo: linked":                      "create link",
+	"card ready --> todo: retracted":                   "create-child complete-parent reopen-parent",
+	"card ready --> scheduled: deferred":               "create put-off",
+	"card ready --> scheduled: edited":                 "create edit-later",
 	"card ready --> running: claimed":                  "create claim",
 	"card ready --> blocked: blocked":                  "create block",
 	"card ready --> blocked: gave_up":                  "create claim spawn exit-78",
+	"card ready --> review: review_requested":          "create request-review",
 	"card ready --> done: completed":                   "create complete",
+	"card running --> todo: blocked":                   "create claim spawn link block-dependency",
+	"card running --> todo: changes_requested":         "create request-review claim link request-changes",
+	"card running --> todo: crashed":                   "create claim spawn link exit-1",
+	"card running --> todo: deferred":                  "create claim spawn link defer",
+	"card running --> todo: failed":                    "create claim-manual link fail",
+	"card running --> todo: protocol_violation":        "create claim spawn link exit-0",
+	"card running --> todo: rate_limited":              "create claim spawn link exit-75",
+	"card running --> todo: reclaimed":                 "create claim-manual link reclaim",
+	"card running --> todo: spawn_failed":              "create claim link not-started",
+	"card running --> todo: stale":                     "create claim spawn link end-heartbeat_stale gone",
+	"card running --> todo: timed_out":                 "create claim spawn link end-max_runtime gone",
+	"card running --> scheduled: changes_requested":    "create request-review claim edit-later request-changes",
+	"card running --> scheduled: crashed":              "create claim edit-later spawn exit-78",
+	"card running --> scheduled: deferred":             "create claim-manual edit-later defer",
+	"card running --> scheduled: failed":               "create claim-manual edit-later fail",
+	"card running --> scheduled: protocol_violation":   "create claim spawn edit-later exit-0",
+	"card running --> scheduled: rate_limited":         "create claim spawn edit-later exit-75",
+	"card running --> scheduled: reclaimed":            "create claim-manual edit-later reclaim",
+	"card running --> scheduled: spawn_failed":         "create claim edit-later not-started",
+	"card running --> scheduled: stale":                "create claim spawn edit-later end-heartbeat_stale gone",
+	"card running --> scheduled: timed_out":            "create claim spawn edit-later end-max_runtime gone",
 	"card running --> ready: crashed":                  "create claim spawn exit-1",
 	"card running --> ready: protocol_violation":       "create claim spawn exit-0",
 	"card running --> ready: rate_limited":             "create claim spawn exit-75",
@@ -45,17 +84,45 @@ var stateHistories = map[string]string{
 	"card running --> ready: failed":                   "create claim spawn fail",
 	"card running --> ready: deferred":                 "create claim spawn defer",
 	"card running --> ready: reclaimed":                "create claim cut-off",
+	"card running --> ready: changes_requested":        "create request-review claim request-changes",
 	"card running --> blocked: blocked":                "create claim spawn block",
 	"card running --> blocked: reclaimed":              "create claim-manual wait-a-day expire",
 	"card running --> review: review_requested":        "create claim-review spawn exit-0",
+	"card running --> review: crashed":                 "create request-review claim spawn exit-1",
+	"card running --> review: deferred":                "create request-review claim-manual defer",
+	"card running --> review: failed":                  "create request-review claim fail",
+	"card running --> review: protocol_violation":      "create request-review claim spawn exit-0",
+	"card running --> review: rate_limited":            "create request-review claim spawn exit-75",
+	"card running --> review: reclaimed":               "create request-review claim reclaim",
+	"card running --> review: spawn_failed":            "create request-review claim not-started",
+	"card running --> review: stale":                   "create request-review claim spawn end-heartbeat_stale gone",
+	"card running --> review: timed_out":               "create request-review claim spawn end-max_runtime gone",
 	"card running --> done: completed":                 "create claim spawn complete",
+	"card blocked --> triage: block_loop_detected":     "create claim-manual block-limit-1",
+	"card blocked --> todo: unblocked":                 "create-child block unblock",
+	"card blocked --> todo: blocked":                   "create claim spawn exit-1 wait-a-day claim spawn link exit-1 block-dependency",
+	"card blocked --> todo: promoted":                  "create claim spawn exit-1 wait-a-day claim spawn link exit-1 edit-retries",
+	"card blocked --> scheduled: unblocked":            "create-later block unblock",
+	"card blocked --> scheduled: promoted":             "create claim spawn exit-1 wait-a-day claim spawn edit-later exit-1 edit-retries",
 	"card blocked --> ready: unblocked":                "create block unblock",
 	"card blocked --> ready: promoted":                 "create claim spawn exit-1 wait-a-day claim spawn exit-1 raise-limit",
-	"card blocked --> todo: unblocked":                 "create-child block unblock",
-	"card blocked --> scheduled: unblocked":            "create-later block unblock",
+	"card blocked --> review: promoted":                "create request-review block promote",
+	"card blocked --> review: unblocked":               "create request-review block unblock",
 	"card blocked --> done: completed":                 "create-blocked complete",
+	"card review --> todo: retracted":                  "create-child complete-parent request-review reopen-parent",
+	"card review --> scheduled: changes_requested":     "create claim-manual edit-later request-review request-changes",
+	"card review --> scheduled: deferred":              "create request-review put-off",
+	"card review --> scheduled: edited":                "create request-review edit-later",
+	"card review --> scheduled: reopened":              "create claim-manual edit-later request-review reopen",
+	"card review --> ready: changes_requested":         "create request-review request-changes",
+	"card review --> ready: reopened":                  "create request-review reopen",
+	"card review --> running: claimed":                 "create request-review claim-manual",
 	"card review --> blocked: blocked":                 "create claim-review spawn exit-0 block",
+	"card review --> blocked: gave_up":                 "create request-review claim spawn exit-78",
 	"card review --> done: completed":                  "create claim-review spawn exit-0 complete",
+	"card done --> todo: retracted":                    "create-child complete-parent complete reopen-parent",
+	"card done --> scheduled: reopened":                "create-later complete reopen",
+	"card done --> ready: reopened":                    "create complete reopen",
 	"card triage --> archived: archived":               "create-triage archive",
 	"card todo --> archived: archived":                 "create-child archive",
 	"card scheduled --> archived: archived":            "create-later archive",
@@ -65,6 +132,8 @@ var stateHistories = map[string]string{
 	"card done --> archived: archived":                 "create complete archive",
 	"run [*] --> claimed: claimed":                     "create claim",
 	"run [*] --> over: completed":                      "create complete",
+	"run [*] --> over: changes_requested":              "create request-review request-changes",
+	"run [*] --> over: review_requested":               "create request-review",
 	"run claimed --> supervised: spawned":              "create claim spawn",
 	"run claimed --> over: completed":                  "create claim-manual complete",
 	"run claimed --> over: failed":                     "create claim-manual fail",
@@ -72,11 +141,15 @@ var stateHistories = map[string]string{
 	"run claimed --> over: blocked":                    "create claim-manual block",
 	"run claimed --> over: reclaimed":                  "create claim cut-off",
 	"run claimed --> over: spawn_failed":               "create claim not-started",
+	"run claimed --> over: changes_requested":          "create request-review claim request-changes",
+	"run claimed --> over: review_requested":           "create claim request-review",
 	"run supervised --> ending: termination_requested": "create claim spawn reclaim",
 	"run supervised --> retained: completed":           "create claim spawn complete",
 	"run supervised --> retained: failed":              "create claim spawn fail",
 	"run supervised --> retained: deferred":            "create claim spawn defer",
 	"run supervised --> retained: blocked":             "create claim spawn block",
+	"run supervised --> retained: changes_requested":   "create request-review claim spawn request-changes",
+	"run supervised --> retained: review_requested":    "create claim spawn request-review",
 	"run supervised --> over: completed":               "create claim-complete spawn exit-0",
 	"run supervised --> over: review_requested":        "create claim-review spawn exit-0",
 	"run supervised --> over: crashed":                 "create claim spawn gone",
@@ -88,6 +161,8 @@ var stateHistories = map[string]string{
 	"run ending --> reaping: failed":                   "create claim spawn reclaim fail",
 	"run ending --> reaping: deferred":                 "create claim spawn reclaim defer",
 	"run ending --> reaping: blocked":                  "create claim spawn reclaim block",
+	"run ending --> reaping: changes_requested":        "create request-review claim spawn reclaim request-changes",
+	"run ending --> reaping: review_requested":         "create claim spawn reclaim request-review",
 	"run ending --> over: reclaimed":                   "create claim spawn reclaim gone",
 	"run ending --> over: timed_out":                   "create claim spawn end-max_runtime gone",
 	"run ending --> over: stale":                       "create claim spawn end-heartbeat_stale gone",
@@ -101,90 +176,6 @@ var stateHistories = map[string]string{
 	"run retained --> over: exited":                    "create claim spawn complete gone",
 	"run reaping --> over: terminal_worker_reaped":     "create claim spawn complete end-terminal_grace gone",
 	"run reaping --> over: exited":                     "create claim spawn complete end-terminal_grace reclaim-force",
-}
-
-// stateSteps is the vocabulary of these histories: each is one decision about
-// the card in hand.
-var stateSteps = map[string]func(*stateStory) error{
-	"create":         func(s *stateStory) error { return s.create(projection.Draft{}) },
-	"create-triage":  func(s *stateStory) error { return s.create(projection.Draft{Triage: true}) },
-	"create-blocked": func(s *stateStory) error { return s.create(projection.Draft{Blocked: true, BlockReason: "why"}) },
-	"create-later":   func(s *stateStory) error { return s.create(projection.Draft{NotBefore: s.now.Add(time.Hour)}) },
-	"create-child":   func(s *stateStory) error { return s.createChild(0) },
-	// A child that is due later than its parent is done.
-	"create-child-later": func(s *stateStory) error { return s.createChild(time.Hour) },
-	"complete-parent": func(s *stateStory) error {
-		return s.update(projection.Complete(s.parent, projection.Answer{}, projection.Writer{}))
-	},
-	"wait-a-day": func(s *stateStory) error { s.now = s.now.Add(24 * time.Hour); return nil },
-
-	"claim":          func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanViolation) },
-	"claim-complete": func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanComplete) },
-	"claim-review":   func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanReview) },
-	"claim-manual":   func(s *stateStory) error { return s.claim(projection.OriginManual, "") },
-	"spawn": func(s *stateStory) error {
-		return s.update(projection.Register(projection.Registration{
-			Task: s.card, Run: s.run(), Token: "token", Worker: eventlog.Process{PID: 7, Fingerprint: "boot:1|7"},
-		}))
-	},
-	"heartbeat": func(s *stateStory) error { return s.update(projection.Beat(s.card, "on it", s.limits, s.writer())) },
-	"complete": func(s *stateStory) error {
-		return s.update(projection.Complete(s.card, projection.Answer{Summary: "did it"}, s.writer()))
-	},
-	"fail": func(s *stateStory) error { return s.update(projection.Fail(s.card, "no", s.limits, s.writer())) },
-	"defer": func(s *stateStory) error {
-		return s.update(projection.Defer(s.card, time.Hour, "", s.limits, s.writer()))
-	},
-	"block": func(s *stateStory) error {
-		return s.update(projection.Block(s.card, "why", "", projection.DefaultLimits(), s.writer()))
-	},
-	"unblock": func(s *stateStory) error { return s.update(projection.Unblock(s.card, projection.Writer{})) },
-	"comment": func(s *stateStory) error {
-		return s.update(projection.AddComment(s.card, "me", "hm", projection.Writer{}))
-	},
-	"assign": func(s *stateStory) error { return s.update(projection.Assign(s.card, "other", projection.Writer{})) },
-	"assign-back": func(s *stateStory) error {
-		return s.update(projection.Assign(s.card, "coder", projection.Writer{}))
-	},
-	"due": func(s *stateStory) error { return s.update(projection.PromoteDue(s.card)) },
-	"raise-limit": func(s *stateStory) error {
-		l := s.limits
-		l.FailureLimit = 9
-		return s.update(projection.PromoteParked(s.card, l))
-	},
-
-	"exit-0":       func(s *stateStory) error { return s.exit(0) },
-	"exit-1":       func(s *stateStory) error { return s.exit(1) },
-	"exit-75":      func(s *stateStory) error { return s.exit(75) },
-	"exit-78":      func(s *stateStory) error { return s.exit(78) },
-	"start-failed": func(s *stateStory) error { return s.end(&projection.ExitRecord{Cause: projection.CauseStartFailed}) },
-	"told-to-stop": func(s *stateStory) error { return s.end(&projection.ExitRecord{Cause: projection.CauseTerminated}) },
-	"gone":         func(s *stateStory) error { return s.end(nil) },
-	"cut-off": func(s *stateStory) error {
-		return s.update(projection.BookCutOff(projection.CutOff{Run: s.run(), Interrupted: true}, s.limits))
-	},
-	"not-started": func(s *stateStory) error {
-		return s.update(projection.BookCutOff(projection.CutOff{Run: s.run(), Error: "no such program"}, s.limits))
-	},
-	"extend":              func(s *stateStory) error { return s.update(projection.Extend(s.run())) },
-	"expire":              func(s *stateStory) error { return s.update(projection.ExpireManual(s.run())) },
-	"end-max_runtime":     func(s *stateStory) error { return s.requestEnd(projection.EndMaxRuntime) },
-	"end-heartbeat_stale": func(s *stateStory) error { return s.requestEnd(projection.EndHeartbeatStale) },
-	"end-orphaned":        func(s *stateStory) error { return s.requestEnd(projection.EndOrphaned) },
-	"end-terminal_grace":  func(s *stateStory) error { return s.requestEnd(projection.EndTerminalGrace) },
-	"defer-end":           func(s *stateStory) error { return s.update(projection.DeferEnd(s.run(), "held", "held", 0)) },
-	"reclaim": func(s *stateStory) error {
-		return s.update(projection.Reclaim(s.card, s.owner(), "because", "alive", false, projection.Writer{}))
-	},
-	"cancel": func(s *stateStory) error {
-		return s.update(projection.Cancel(s.card, s.owner(), "", "alive", projection.Writer{}))
-	},
-	"archive": func(s *stateStory) error {
-		return s.update(projection.Archive(s.card, s.owner(), "", "alive", projection.Writer{}))
-	},
-	"reclaim-force": func(s *stateStory) error {
-		return s.update(projection.Reclaim(s.card, s.owner(), "because", "held", true, projection.Writer{}))
-	},
 }
 
 // TestEveryArrowOfTheStateDiagram walks each arrow that docs/states.md draws.

@@ -22,7 +22,7 @@ const (
 	tabComments  = "comments"     // id 0 seq -> Comment
 	tabParents   = "parents"      // child 0 parent -> nothing
 	tabChildren  = "children"     // parent 0 child -> nothing
-	tabKeys      = "keys"         // idempotency key -> id
+	tabKeys      = "keys"         // idempotency key -> id 0 hash of what was asked for
 	tabActive    = "active"       // run -> id; open, or with a worker on record
 	tabOrder     = "order"        // priority age -> id; every card that is not put away
 	tabReady     = "ready"        // assignee 0 priority age -> id; startable now

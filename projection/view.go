@@ -338,8 +338,12 @@ func (v View) TaskCommits(task string, from uint64, max int) []uint64 {
 	return list
 }
 
-// byKey returns the card that an idempotency key made, "" if none.
-func (v View) byKey(key string) string { return string(v.r.Get(tabKeys, []byte(key))) }
+// byKey returns the card that an idempotency key made, "" if none, and the hash of
+// what was asked for then.
+func (v View) byKey(key string) (id string, hash []byte) {
+	b, hash, _ := bytes.Cut(v.r.Get(tabKeys, []byte(key)), []byte{0})
+	return string(b), hash
+}
 
 // heldAt tells whether a back-off or cool-down keeps the card at this moment.
 // One that was recorded in the future has run out; see ClockSlack.

@@ -21,7 +21,11 @@ type Waiting struct {
 func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 	switch t.Status {
 	case Triage:
-		return "in triage: somebody has to specify it", nil
+		if t.BlockReason != "" {
+			return fmt.Sprintf("in triage: its workers blocked it %d times for the same kind of reason (%s: %s); somebody has to see to that, then kanlog promote %s lets it go on",
+				t.WorkerBlocks, t.BlockKind, t.BlockReason, t.ID), nil
+		}
+		return "in triage: somebody has to specify it; kanlog promote " + t.ID + " lets it go on", nil
 	case Scheduled:
 		return "scheduled: not before " + t.NotBefore.String(), nil
 	case Review:
