@@ -273,6 +273,29 @@ func brief(events []eventlog.Event) string {
 			to(d.To)
 		case *eventlog.Deferred:
 			to(d.To)
+		case *eventlog.Linked:
+			if d.To != "" {
+				to(d.To)
+			}
+		case *eventlog.Unlinked:
+			if d.To != "" {
+				to(d.To)
+			}
+		case *eventlog.Edited:
+			if d.To != "" {
+				to(d.To)
+			}
+		case *eventlog.Blocked:
+			if d.To != "" {
+				to(d.To)
+			}
+		case *eventlog.Reopened:
+			to(d.To)
+		case *eventlog.Retracted:
+			s += " " + d.From
+			to(d.To)
+		case *eventlog.ChangesRequested:
+			to(d.To)
 		case *eventlog.Unblocked:
 			to(d.To)
 		case *eventlog.Promoted:

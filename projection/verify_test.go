@@ -43,7 +43,7 @@ func TestVerifyOfACleanStore(t *testing.T) {
 	s := b.onDisk(t)
 	rep, head := verify(t, s), b.head()
 	runs := len(dump(b.s.Mem, tabRuns))
-	want := Report{Commits: head.Commit, Events: head.Seq, Tasks: 13, Runs: runs, Head: fmt.Sprintf("%x", head.Hash), Trusted: head.Commit}
+	want := Report{Commits: head.Commit, Events: head.Seq, Tasks: 14, Runs: runs, Head: fmt.Sprintf("%x", head.Hash), Trusted: head.Commit}
 	equal(t, "the report", rep, want)
 }
 
