@@ -111,9 +111,9 @@ func (s *slots) free() int { return max(0, s.p.MaxInProgress-s.total) }
 // admit picks from the startable cards those that may start now and says why the
 // others wait. most bounds the picks, -1 for no bound. It is pure.
 //
-// Attempts come before reviews, each by priority and then age. But while a review
-// could start one place is kept free for it: otherwise a board full of new work
-// would never finish any.
+// One review that could start comes first, if there is any: a board full of new work
+// would never finish any otherwise. Then come attempts, then the other reviews, each
+// by priority and then age.
 func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Task, waiting []Waiting) {
 	var attempts, reviews []*projection.Task
 	for _, t := range cards {
@@ -123,38 +123,27 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 			attempts = append(attempts, t)
 		}
 	}
-	budget := s.free()
-	if most >= 0 {
-		budget = min(budget, most)
+	s.order(attempts)
+	s.order(reviews)
+	startable := func(t *projection.Task) bool { return s.full(t.Starter()) == "" }
+	if i := slices.IndexFunc(reviews, startable); i >= 0 {
+		first := reviews[i]
+		attempts = slices.Concat([]*projection.Task{first}, attempts)
+		reviews = slices.Delete(reviews, i, i+1)
 	}
-	kept := 0
-	if slices.ContainsFunc(reviews, func(t *projection.Task) bool { return s.full(t.Starter()) == "" }) {
-		kept = 1
-	}
-	pick := func(cards []*projection.Task, room int, short string) {
-		s.order(cards)
-		for _, t := range cards {
-			why := s.full(t.Starter())
-			if why == "" && room <= 0 {
-				why = short
-			}
-			if why != "" {
-				waiting = append(waiting, Waiting{t.ID, why})
-				continue
-			}
-			room--
-			s.take(t.Starter())
-			s.started[t.Starter()]++
-			picks = append(picks, t)
+	for _, t := range append(attempts, reviews...) {
+		why := s.full(t.Starter())
+		if why == "" && most >= 0 && len(picks) >= most {
+			why = fmt.Sprintf("this tick was told to start at most %d", most)
 		}
+		if why != "" {
+			waiting = append(waiting, Waiting{t.ID, why})
+			continue
+		}
+		s.take(t.Starter())
+		s.started[t.Starter()]++
+		picks = append(picks, t)
 	}
-	told := fmt.Sprintf("this tick was told to start at most %d", most)
-	short := told
-	if kept > 0 && budget > 0 && budget-kept < len(attempts) && (most < 0 || most > s.free()-kept) {
-		short = "one place is kept free for a review"
-	}
-	pick(attempts, budget-kept, short)
-	pick(reviews, budget-len(picks), told)
 	return picks, waiting
 }
 

@@ -1,8 +1,10 @@
 package tick
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,10 @@ func TestAdmit(t *testing.T) {
 	}
 	policy := testPolicy()
 	policy.MaxInProgress = 3
-	policy.Profiles = map[string]Profile{"coder": {MaxInProgress: 2}, "other": {}}
+	policy.Profiles = map[string]Profile{"coder": {MaxInProgress: 2}, "other": {}, "rev": {}}
+	review := func(id, reviewer string, priority int64, age uint64) *projection.Task {
+		return &projection.Task{ID: id, Assignee: "coder", Reviewer: reviewer, ReviewedRun: 1, Priority: priority, CreatedSeq: age}
+	}
 	runs := func(assignees ...string) (active []*projection.Run) {
 		for _, a := range assignees {
 			active = append(active, &projection.Run{Assignee: a})
@@ -28,6 +33,7 @@ func TestAdmit(t *testing.T) {
 		active []*projection.Run
 		cards  []*projection.Task
 		most   int
+		board  int // its cap, 0 for 3
 		picks  string
 		waits  string // id: piece of the reason; ...
 	}{
@@ -45,8 +51,28 @@ func TestAdmit(t *testing.T) {
 		{name: "most", most: 1, picks: "a", waits: "b: told to start at most 1",
 			cards: []*projection.Task{card("a", "other", 0, 1), card("b", "other", 0, 2)}},
 		{name: "none", most: 0, waits: "a: told to start at most 0", cards: []*projection.Task{card("a", "other", 0, 1)}},
+
+		{name: "one review first, then attempts, then the other reviews", most: -1, picks: "low z", waits: "a: the board's cap; r: the board's cap",
+			active: runs("other"), cards: []*projection.Task{card("z", "other", 9, 1), review("low", "rev", 0, 2), card("a", "other", 8, 3), review("r", "rev", -1, 4)}},
+		{name: "reviews by priority, then age", most: -1, picks: "high old new",
+			cards: []*projection.Task{review("new", "rev", 0, 9), review("old", "rev", 0, 2), review("high", "rev", 1, 50)}},
+		{name: "on a board of one place the review has it", most: -1, active: runs("x", "x"), picks: "r", waits: "z: the board's cap is reached: 3 of 3",
+			cards: []*projection.Task{card("z", "other", 9, 1), review("r", "rev", 0, 2)}},
+		{name: "no place is kept for a review whose reviewer is at its cap", most: -1, board: 4, active: runs("coder", "coder"), picks: "z y", waits: "r: the cap of coder is reached: 2 of 2",
+			cards: []*projection.Task{card("y", "other", -1, 3), review("r", "coder", 9, 1), card("z", "other", 0, 2)}},
+		{name: "another review has it then", most: -1, active: runs("coder", "coder"), picks: "s", waits: "z: the board's cap; r: the board's cap",
+			cards: []*projection.Task{review("r", "coder", 9, 1), card("z", "other", 5, 2), review("s", "rev", 0, 3)}},
+		{name: "a reviewer that works too: its last place is for the review", most: -1, active: runs("coder"), picks: "r z", waits: "a: the cap of coder; b: the cap of coder",
+			cards: []*projection.Task{card("a", "coder", 9, 1), card("b", "coder", 9, 2), review("r", "coder", 0, 3), card("z", "other", 0, 4)}},
+		{name: "told to start one", most: 1, picks: "r", waits: "z: told to start at most 1",
+			cards: []*projection.Task{card("z", "other", 9, 1), review("r", "rev", 0, 2)}},
+		{name: "told to start two", most: 2, picks: "r z", waits: "y: told to start at most 2; s: told to start at most 2",
+			cards: []*projection.Task{card("z", "other", 9, 1), card("y", "other", 8, 2), review("r", "rev", 0, 3), review("s", "rev", 0, 4)}},
+		{name: "told to start none", most: 0, waits: "r: told to start at most 0", cards: []*projection.Task{review("r", "rev", 0, 1)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			policy := policy
+			policy.MaxInProgress = cmp.Or(c.board, policy.MaxInProgress)
 			picks, waiting := admit(c.cards, countSlots(c.active, policy), c.most)
 			var got []string
 			for _, p := range picks {
@@ -59,15 +85,50 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("waits: %v", waiting)
 			}
 			if c.waits != "" {
-				id, reason, _ := strings.Cut(c.waits, ": ")
-				if len(waiting) != 1 || waiting[0].Task != id || !strings.Contains(waiting[0].Reason, reason) {
-					t.Errorf("waits %v, want %s", waiting, c.waits)
+				each := strings.Split(c.waits, "; ")
+				for i, w := range each {
+					id, reason, _ := strings.Cut(w, ": ")
+					if len(waiting) != len(each) || waiting[i].Task != id || !strings.Contains(waiting[i].Reason, reason) {
+						t.Errorf("waits %v, want %s", waiting, c.waits)
+					}
 				}
 			}
 			if len(picks)+len(waiting) != len(c.cards) {
 				t.Error("a card got lost")
 			}
 		})
+	}
+}
+
+// A tick starts what is in review with the reviewer's profile and counts it there; a
+// review without a profile here takes no place and is told why.
+func TestTicksStartReviews(t *testing.T) {
+	b := newBench(t)
+	b.d.Policy.MaxInProgress = 2
+	b.d.Policy.Profiles["rev"] = Profile{Name: "rev"}
+	handIn := func(title, reviewer string) {
+		b.create(title)
+		b.must(projection.RequestReview(b.cards[title], projection.Answer{}, reviewer, projection.Writer{}))
+	}
+	handIn("unknown", "nobody")
+	b.create("first")
+	b.create("second")
+	handIn("work", "rev")
+	rep := b.ticks()
+	var started []string
+	for _, s := range rep.Spawned {
+		started = append(started, s.Task+" "+s.Assignee)
+	}
+	slices.Sort(started) // they start beside each other
+	equal(t, "what started", strings.Join(started, ", "), b.cards["work"]+" rev, "+b.cards["first"]+" coder")
+	why := map[string]string{}
+	for _, w := range rep.Waiting {
+		why[w.Task] = w.Reason
+	}
+	for title, piece := range map[string]string{"unknown": `no profile "nobody"`, "second": "the board's cap is reached: 2 of 2"} {
+		if !strings.Contains(why[b.cards[title]], piece) {
+			t.Errorf("%s waits since %q, want %q", title, why[b.cards[title]], piece)
+		}
 	}
 }
 
