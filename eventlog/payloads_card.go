@@ -50,6 +50,8 @@ type Edited struct {
 	MaxRetries        *int64   `msgpack:"max_retries,omitempty" json:"max_retries,omitempty"`
 	NotBefore         *Time    `msgpack:"not_before,omitempty" json:"not_before,omitempty"`
 	Result            *string  `msgpack:"result,omitempty" json:"result,omitempty"`
+	// Reviewer is the profile that reviews, empty for a person.
+	Reviewer *string `msgpack:"reviewer,omitempty" json:"reviewer,omitempty"`
 	// To is the card's status afterwards, empty if it stays.
 	To string `msgpack:"to,omitempty" json:"to,omitempty"`
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -59,12 +58,11 @@ func (l *runLock) close() {
 	l.output.Close()
 }
 
-// openOutput opens a run's output file for appending; the file is 0600, its
-// directory 0700.
+// openOutput opens a run's output file for appending, 0600. Its directory is there:
+// whoever claimed the run made it. A supervisor that comes late must not make it
+// anew where the board has been moved away since, or what is left there would pass
+// for a damaged board.
 func openOutput(path string) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("output directory: %w", err)
-	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("output file: %w", err)

@@ -135,7 +135,7 @@ func TestBlockLoop(t *testing.T) {
 				}
 				b.start("a")
 			}},
-		{name: "out of triage, it is back at once", want: "blocked; block_loop_detected", when: block("", 2),
+		{name: "out of triage it begins anew", want: "blocked", when: block("", 2),
 			given: func(b *board) {
 				card(b)
 				b.blocks("", 2)

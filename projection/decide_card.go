@@ -276,7 +276,7 @@ func Assign(id, assignee string, w Writer) Decider {
 			return already(id, "already assigned so"), nil
 		}
 		events := []eventlog.Event{event(id, 0, &eventlog.Assigned{Assignee: assignee, From: t.Assignee})}
-		if t.Status == Blocked && t.ParkedLimit > 0 {
+		if t.Status == Blocked && t.ParkedLimit > 0 && t.ReviewedRun == 0 {
 			to, err := statusWithout(v, t, now, "")
 			if err != nil {
 				return Decision{}, err

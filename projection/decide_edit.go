@@ -20,6 +20,7 @@ type Changes struct {
 	MaxRetries *int64         // 0 for the settings'
 	NotBefore  *eventlog.Time // 0 for at once
 	Result     *string        // of a card that is done
+	Reviewer   *string        // who reviews it, "" for a person
 }
 
 // Edit changes what a card asks for. A run that goes on has read it already; the
@@ -81,6 +82,11 @@ func (c Changes) check(v View, t *Task) error {
 	set(&d.Tags, c.Tags)
 	set(&d.MaxRuntime, c.MaxRuntime)
 	set(&d.MaxRetries, c.MaxRetries)
+	if c.Reviewer != nil {
+		if err := checkName("the reviewer", *c.Reviewer); err != nil {
+			return err
+		}
+	}
 	if c.Result != nil {
 		if err := checkText("the result", *c.Result, MaxResult); err != nil {
 			return err
@@ -94,6 +100,7 @@ func (c Changes) against(v View, t *Task) *eventlog.Edited {
 	d := &eventlog.Edited{
 		Title: differs(c.Title, t.Title), Priority: differs(c.Priority, t.Priority), Tenant: differs(c.Tenant, t.Tenant),
 		MaxRetries: differs(c.MaxRetries, t.MaxRetries), NotBefore: differs(c.NotBefore, t.NotBefore), Result: differs(c.Result, t.Result),
+		Reviewer: differs(c.Reviewer, t.Reviewer),
 	}
 	if c.Body != nil {
 		d.Body = differs(c.Body, v.Body(t.ID))

@@ -29,7 +29,7 @@ func Link(parent, child string, w Writer) Decider {
 			return Decision{}, refuse(ErrState, child, "has %d parents; at most %d are kept", len(parents), MaxParents)
 		}
 		if cycle := v.path(parent, child); cycle != nil {
-			return Decision{}, refuse(ErrState, child, "cannot wait for %s: that closes the cycle %s", parent, strings.Join(append(cycle, parent), " waits for "))
+			return Decision{}, refuse(ErrState, child, "cannot wait for %s: that closes the cycle %s", parent, nameCycle(cycle))
 		}
 		if open != nil && w.Run == 0 {
 			return Decision{}, refuse(ErrState, child, "running (run %d): the link would come too late; give --run %d if you are that run, or reclaim it first", open.ID, open.ID)
@@ -81,26 +81,36 @@ func Unlink(parent, child string, w Writer) Decider {
 }
 
 // path returns the cards on a way along which from waits for to, both included, nil
-// if there is none. It reads the ancestors of from and no others.
+// if there is none. It reads the ancestors of from, each once, and no others.
 func (v View) path(from, to string) []string {
-	seen := map[string]bool{}
-	var walk func(id string) []string
-	walk = func(id string) []string {
+	behind := map[string]string{from: ""} // a card -> who waits for it
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		id := queue[0]
 		if id == to {
-			return []string{id}
+			var way []string
+			for ; id != ""; id = behind[id] {
+				way = append(way, id)
+			}
+			slices.Reverse(way)
+			return way
 		}
-		seen[id] = true
 		for _, p := range v.Parents(id) {
-			if seen[p] {
-				continue
-			}
-			if rest := walk(p); rest != nil {
-				return append([]string{id}, rest...)
+			if _, seen := behind[p]; !seen {
+				behind[p] = id
+				queue = append(queue, p)
 			}
 		}
-		return nil
 	}
-	return walk(from)
+	return nil
+}
+
+// nameCycle names the cards of a way that would be closed, a few of them.
+func nameCycle(way []string) string {
+	const most = 10
+	if n := len(way) - most; n > 0 {
+		way = slices.Concat(way[:most/2], []string{fmt.Sprintf("(%d more)", n)}, way[len(way)-most/2:])
+	}
+	return strings.Join(append(way, way[0]), " waits for ")
 }
 
 // nameParents names cards that are waited for, a few of them, with what holds them.

@@ -85,8 +85,8 @@ func holdOf(t *Task, now eventlog.Time) string {
 }
 
 // goOn is an operator's word that a card goes on. If the process of an older run
-// is being ended since the card was cancelled, the later word counts: when it is
-// gone the card must not be held for the earlier one.
+// is being ended since the card was cancelled or put away, the later word counts:
+// when it is gone the card must not be held for the earlier one.
 func goOn(v View, t *Task, e eventlog.Event) (Decision, error) {
 	events := []eventlog.Event{e}
 	if t.Worker != 0 {
@@ -94,7 +94,7 @@ func goOn(v View, t *Task, e eventlog.Event) (Decision, error) {
 		if err != nil {
 			return Decision{}, err
 		}
-		if r.EndReason == EndCancel {
+		if r.EndReason == EndCancel || r.EndReason == EndArchive {
 			events = append(events, wish(t.ID, r, EndReclaim, string(e.Kind()), "", ""))
 		}
 	}

@@ -154,6 +154,7 @@ func (f *folder) event(e eventlog.Event) error {
 		return f.answered(e, func(t *Task, r *Run) {
 			r.Summary, r.Result, r.Metadata, r.ExitCode = d.Summary, d.Result, d.Metadata, d.ExitCode
 			t.Reviewer, t.ReviewedRun, t.LastError = d.Reviewer, r.ID, ""
+			t.WorkerBlockKind, t.WorkerBlocks = "", 0
 			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 			f.end(t, r, OutReviewRequested, Review)
 			if d.By == byCleanExit {
@@ -248,6 +249,7 @@ func (f *folder) event(e eventlog.Event) error {
 			t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 			if d.Reason == promotedByHand {
 				t.NotBefore, t.FreshFrom = 0, f.seq
+				t.WorkerBlockKind, t.WorkerBlocks = "", 0
 				t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 			}
 			return nil
@@ -385,6 +387,11 @@ func (f *folder) task(id string, change func(*Task) error) error {
 	now := *was
 	if err := change(&now); err != nil {
 		return err
+	}
+	if now.Status == Ready {
+		// A review has ended where a card is ready. Logs of the formats 1 and 2
+		// know of no other end of it.
+		now.ReviewedRun = 0
 	}
 	putTask(f.w, was, &now)
 	return nil

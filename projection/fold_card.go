@@ -41,6 +41,9 @@ func (f *folder) created(id string, d *eventlog.Created) error {
 func (f *folder) again(t *Task, to string) {
 	t.Status, t.CompletedAt, t.Result, t.LastError = to, 0, "", ""
 	t.ReviewedRun, t.FreshFrom = 0, f.seq
+	if to != Blocked && to != Triage {
+		t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
+	}
 	t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
 }
 
@@ -68,6 +71,7 @@ func (f *folder) edited(id string, d *eventlog.Edited) error {
 		set(&t.MaxRetries, d.MaxRetries)
 		set(&t.NotBefore, d.NotBefore)
 		set(&t.Result, d.Result)
+		set(&t.Reviewer, d.Reviewer)
 		switch {
 		case d.Body == nil:
 		case *d.Body == "":

@@ -330,19 +330,19 @@ func (h *fixture) flow(card func(string) string, worker func(string, uint64) (st
 	b := card("loops")
 	l := h.l
 	l.BlockLimit = 2
-	for range 2 {
+	for i := range 2 {
 		h.do(ann, Block(b, "by hand", "", l, Writer{}))
 		h.do(ann, Unblock(b, Writer{}))
 		run = h.run(b, OriginDispatch)
 		actor, w = worker(b, run)
 		h.do(actor, Block(b, "which port?", NeedsInput, l, w))
 		h.end(run, nil)
-		h.do(ann, Promote(b, Writer{}))
+		h.do(ann, []Decider{Unblock(b, Writer{}), Promote(b, Writer{})}[i])
 	}
 
 	title, body, n, second, due := "new title", "", int64(3), time.Second, h.now.Add(time.Hour)
 	e := card("edited")
-	h.do(ann, Edit(e, Changes{Title: &title, Body: &body, Priority: &n, Tenant: &title, Tags: &[]string{"x"}, MaxRuntime: &second, MaxRetries: &n, NotBefore: &due}, h.l, Writer{}))
+	h.do(ann, Edit(e, Changes{Title: &title, Body: &body, Priority: &n, Tenant: &title, Tags: &[]string{"x"}, MaxRuntime: &second, MaxRetries: &n, NotBefore: &due, Reviewer: &title}, h.l, Writer{}))
 	h.do(ann, Edit(e, Changes{Tags: &[]string{}}, h.l, Writer{}))
 	h.do(ann, Edit(sub, Changes{Result: &title}, h.l, Writer{}))
 	h.do(ann, Defer(e, 2*time.Hour, "later", h.l, Writer{}))

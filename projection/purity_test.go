@@ -26,7 +26,7 @@ var pureOfTick = []string{"admit.go", "judge.go", "policy.go", "report.go"}
 // file is pure until it is named here.
 var diskFiles = []string{
 	"check.go", "create.go", "file.go", "fs_linux.go", "fs_other.go", "guard.go", "holder_linux.go", "holder_other.go",
-	"lock.go", "open_unix.go", "pages.go", "poison.go", "rebuild.go", "session.go", "stamp.go", "tx.go",
+	"lock.go", "move.go", "open_unix.go", "pages.go", "poison.go", "rebuild.go", "session.go", "stamp.go", "tx.go",
 }
 
 // pureImports are all that a pure file may import, in the package named ("" for

@@ -203,6 +203,9 @@ func (a *auditor) after(v View, e eventlog.Event) error {
 	if (t.Status == Running) != (t.CurrentRun != 0) {
 		return inconsistent("card %s is %s with open run %d", t.ID, t.Status, t.CurrentRun)
 	}
+	if t.Status == Review && t.ReviewedRun == 0 || t.Status == Ready && t.ReviewedRun != 0 {
+		return inconsistent("card %s is %s, and under review is run %d", t.ID, t.Status, t.ReviewedRun)
+	}
 	for _, id := range []uint64{t.CurrentRun, t.Worker} {
 		if id == 0 {
 			continue

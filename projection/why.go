@@ -35,6 +35,8 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 	case Blocked:
 		how := "kanlog unblock " + t.ID + " lets it go on"
 		switch {
+		case t.ParkedLimit > 0 && t.ReviewedRun != 0:
+			how += fmt.Sprintf("; kanlog edit %s --reviewer P has another one review it", t.ID)
 		case t.ParkedLimit > 0 && t.MaxRetries > 0:
 			how += "; so does another assignee"
 		case t.ParkedLimit > 0:
@@ -45,6 +47,9 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		open, err := v.openParents(t.ID, "")
 		if err != nil {
 			return "", err
+		}
+		if len(open) == 0 {
+			return "waits for nothing any more, and is not let go on by itself; kanlog promote " + t.ID + " does", nil
 		}
 		return "waits for " + nameParents(open), nil
 	case Running:

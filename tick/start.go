@@ -32,7 +32,12 @@ func (t *tick) start(ctx context.Context) error {
 			continue
 		}
 		starter := card.Starter()
-		p := t.Policy.Profiles[starter]
+		p, known := t.Policy.Profiles[starter]
+		if !known {
+			// Nothing that was read so far may claim a card for nobody.
+			t.wait(card.ID, fmt.Sprintf("no profile %q in the settings", starter))
+			continue
+		}
 		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,

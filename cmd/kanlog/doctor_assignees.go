@@ -14,7 +14,7 @@ import (
 // checkAssignees finds ready cards that no dispatch will ever start: an assignee
 // without a profile is most often a typing mistake.
 func (d *doctor) checkAssignees() ([]finding, error) {
-	stranded := map[string][]string{}
+	stranded, reviews := map[string][]string{}, map[string][]string{}
 	err := d.view(func(v projection.View) error {
 		add := func(t *projection.Task) bool {
 			stranded[t.Assignee] = append(stranded[t.Assignee], t.ID)
@@ -28,6 +28,18 @@ func (d *doctor) checkAssignees() ([]finding, error) {
 				return err
 			}
 		}
+		for _, name := range v.Reviewers() {
+			if _, known := d.set.policy.Profiles[name]; known {
+				continue
+			}
+			err := v.InReview(name, func(t *projection.Task) bool {
+				reviews[name] = append(reviews[name], t.ID)
+				return true
+			})
+			if err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
@@ -36,6 +48,11 @@ func (d *doctor) checkAssignees() ([]finding, error) {
 	var list []finding
 	for name, ids := range stranded {
 		list = append(list, d.strandedFinding(name, ids))
+	}
+	for name, ids := range reviews {
+		list = append(list, found(sevWarning, name,
+			fmt.Sprintf("%s for the reviewer %q, who has no profile: %s", plural(len(ids), "review", "reviews"), name, some(ids, maxFindings)),
+			"no dispatch ever starts them; with --reviewer none a person reviews them", d.run("edit", ids[0])+" --reviewer none"))
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].Message < list[j].Message })
 	return list, nil

@@ -26,15 +26,13 @@ type chains struct {
 	set     *settings
 	now     eventlog.Time
 	blocked map[string]*blockedCard
-	// roots are the blocked cards at which the chains of other cards end, "" for
-	// a chain that will end by itself.
-	roots map[string]string
+	stuck   projection.Stuck
 }
 
 // checkCards goes through all cards once: those that are blocked, and those that
 // wait for one that is.
 func (d *doctor) checkCards() ([]finding, error) {
-	c := &chains{&d.set, d.a.now, map[string]*blockedCard{}, map[string]string{}}
+	c := &chains{&d.set, d.a.now, map[string]*blockedCard{}, projection.Stuck{}}
 	for after, n := "", listBatch; n == listBatch; {
 		err := d.file.View(func(tx *eventlog.Tx) error {
 			v := projection.NewView(tx)
@@ -84,52 +82,20 @@ func (c *chains) add(tx *eventlog.Tx, v projection.View, t *projection.Task) err
 	return nil
 }
 
-// root follows open parents up to a card that is blocked, "" if there is none.
-// Every card is looked at once, however long the chains are, and nothing recurses:
-// a chain may be as long as the board.
+// root is the first blocked card that holds t up, t itself among them, "" if there
+// is none.
 func (c *chains) root(v projection.View, t *projection.Task) (string, error) {
-	stack := []*projection.Task{t}
-	entered := map[string]bool{} // a damaged board may hold a circle
-	for len(stack) > 0 {
-		card := stack[len(stack)-1]
-		root, above := "", (*projection.Task)(nil)
-		switch _, known := c.roots[card.ID]; {
-		case known:
-			stack = stack[:len(stack)-1]
-			continue
-		case card.Status == projection.Blocked:
-			root = card.ID
-		case card.Status == projection.Todo:
-			entered[card.ID] = true
-			var err error
-			if root, above, err = c.above(v, card, entered); err != nil {
-				return "", err
-			}
+	roots, err := c.stuck.Roots(v, t)
+	for _, id := range roots {
+		if err != nil {
+			break
 		}
-		if above != nil {
-			stack = append(stack, above)
-			continue
-		}
-		c.roots[card.ID] = root
-		stack = stack[:len(stack)-1]
-	}
-	return c.roots[t.ID], nil
-}
-
-// above returns the root of one of the parents, or a parent that has to be looked
-// at first.
-func (c *chains) above(v projection.View, card *projection.Task, entered map[string]bool) (root string, first *projection.Task, err error) {
-	for _, id := range v.Parents(card.ID) {
-		known, ok := c.roots[id]
-		switch {
-		case known != "":
-			return known, nil, nil
-		case !ok && !entered[id]:
-			first, err = v.MustTask(id)
-			return "", first, err
+		var at *projection.Task
+		if at, err = v.MustTask(id); at != nil && at.Status == projection.Blocked {
+			return id, nil
 		}
 	}
-	return "", nil, nil
+	return "", err
 }
 
 // weigh reads what there is to say of a blocked card.

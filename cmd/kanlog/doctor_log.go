@@ -109,14 +109,19 @@ func (d *doctor) startable() (first []*projection.Task, err error) {
 		known := func(name string) bool { _, ok := d.set.policy.Profiles[name]; return ok }
 		seen := map[string]bool{}
 		add := func(t *projection.Task) bool {
-			if known(t.Assignee) && !seen[t.Assignee] && full(t.Assignee) == "" {
-				seen[t.Assignee] = true
+			if name := t.Starter(); known(name) && !seen[name] && full(name) == "" {
+				seen[name] = true
 				first = append(first, t)
 			}
 			return false
 		}
 		for _, name := range v.ReadyAssignees() {
 			if err := v.Ready(name, add); err != nil {
+				return err
+			}
+		}
+		for _, name := range v.Reviewers() {
+			if err := v.InReview(name, add); err != nil {
 				return err
 			}
 		}

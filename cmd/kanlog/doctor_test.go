@@ -209,25 +209,6 @@ func TestDoctorLeavesOldTables(t *testing.T) {
 	}
 }
 
-// TestBlockedChains: each card of a chain is counted once, behind the card that is
-// blocked, and a circle, which only a damaged board can hold, ends.
-func TestBlockedChains(t *testing.T) {
-	c := &chains{blocked: map[string]*blockedCard{}, roots: map[string]string{}}
-	for id, above := range map[string]string{"a": "root", "b": "root", "free": ""} {
-		c.roots[id] = above
-	}
-	v := projection.NewView(eventlog.NewMem([16]byte{}))
-	for id, want := range map[string]string{"a": "root", "b": "root", "free": "", "new": ""} {
-		got, err := c.root(v, &projection.Task{ID: id, Status: projection.Todo})
-		if err != nil || got != want {
-			t.Errorf("%s: %q, %v; want %q", id, got, err, want)
-		}
-	}
-	if got, err := c.root(v, &projection.Task{ID: "x", Status: projection.Blocked}); err != nil || got != "x" {
-		t.Errorf("a blocked card: %q, %v", got, err)
-	}
-}
-
 // TestEveryCheckIsDocumented in docs/doctor.md, and no other is.
 func TestEveryCheckIsDocumented(t *testing.T) {
 	var names []string

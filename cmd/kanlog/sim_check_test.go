@@ -161,9 +161,15 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		}
 		a.reviewed[card] = 0
 		closes()
-	case *eventlog.Reopened, *eventlog.Retracted:
+	case *eventlog.Reopened:
 		if a.open[card] != 0 {
-			s.fail("card %s is %s beside its open run %d", card, e.Kind(), a.open[card])
+			s.fail("card %s is reopened beside its open run %d", card, a.open[card])
+		}
+		a.completed[card], a.reviewed[card] = 0, 0
+		fresh()
+	case *eventlog.Retracted:
+		if running := d.To == projection.Running; running != (a.open[card] != 0) {
+			s.fail("card %s is retracted to %s, and its open run is %d", card, d.To, a.open[card])
 		}
 		a.completed[card], a.reviewed[card] = 0, 0
 		fresh()

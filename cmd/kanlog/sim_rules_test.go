@@ -110,7 +110,9 @@ func (s *sim) ruled(e eventlog.Event, run uint64, at eventlog.Time, actor string
 	case *eventlog.Failed:
 		backOff(d.RetryAt)
 	case *eventlog.Deferred:
-		if e.Run != 0 {
+		if e.Run == 0 {
+			delete(s.rules.holds, card) // it is due then, and not held
+		} else {
 			hold(d.RetryAt)
 		}
 	case *eventlog.ProtocolViolation:

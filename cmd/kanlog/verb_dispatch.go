@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,12 @@ func (a *app) dispatchLock() (func(), error) {
 	l, err := eventlog.TryLock(a.files().dispatchLock())
 	if err != nil {
 		return nil, err
+	}
+	if ok, err := l.InPlace(); err != nil || !ok {
+		// The board has been renamed or put away since: this is the lock of what
+		// bears its name no more.
+		l.Unlock()
+		return nil, cmp.Or(err, fmt.Errorf("board %s was moved just now; look again (kanlog boards list)", a.slug))
 	}
 	return l.Unlock, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func editCmd(a *app) *cobra.Command {
-	var title, body, bodyFile, tenant, notBefore, result string
+	var title, body, bodyFile, tenant, notBefore, result, reviewer string
 	var tags []string
 	var priority, retries int64
 	var maxRuntime duration
@@ -74,6 +74,13 @@ has read the card already; the next one sees the change.`,
 			if given("result") {
 				c.Result = &result
 			}
+			if given("reviewer") {
+				if reviewer == "" {
+					return usage("--reviewer is empty; none lets a person review it")
+				}
+				reviewer = noneIsEmpty(reviewer)
+				c.Reviewer = &reviewer
+			}
 			set, err := a.settings()
 			if err != nil {
 				return err
@@ -93,6 +100,7 @@ has read the card already; the next one sees the change.`,
 	f.Var(&maxRuntime, "max-runtime", "end a run after this long (0: never, whatever the profile says)")
 	f.Var(&number[int64]{&retries}, "max-retries", "failed attempts before the card is blocked, 0 for the settings'")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h); none for at once")
+	f.StringVar(&reviewer, "reviewer", "", "the profile that reviews it, none for a person")
 	f.StringVar(&result, "result", "", "the result of a card that is done")
 	return cmd
 }
