@@ -58,7 +58,7 @@ func TestAdmit(t *testing.T) {
 			cards: []*projection.Task{review("new", "rev", 0, 9), review("old", "rev", 0, 2), review("high", "rev", 1, 50)}},
 		{name: "on a board of one place the review has it", most: -1, active: runs("x", "x"), picks: "r", waits: "z: the board's cap is reached: 3 of 3",
 			cards: []*projection.Task{card("z", "other", 9, 1), review("r", "rev", 0, 2)}},
-		{name: "no place is kept for a review whose reviewer is at its cap", most: -1, board: 4, active: runs("coder", "coder"), picks: "z y", waits: "r: the board's cap is reached: 4 of 4",
+		{name: "no place is kept for a review whose reviewer is at its cap", most: -1, board: 5, active: runs("coder", "coder"), picks: "z y", waits: "r: the cap of coder is reached: 2 of 2",
 			cards: []*projection.Task{card("y", "other", -1, 3), review("r", "coder", 9, 1), card("z", "other", 0, 2)}},
 		{name: "another review has it then", most: -1, active: runs("coder", "coder"), picks: "s", waits: "z: the board's cap; r: the board's cap",
 			cards: []*projection.Task{review("r", "coder", 9, 1), card("z", "other", 5, 2), review("s", "rev", 0, 3)}},
