@@ -146,23 +146,3 @@ func between(least, most int, what string) cobra.PositionalArgs {
 		return nil
 	}
 }
-
-// bulk tries every id and returns the highest exit code met.
-func (a *app) bulk(ids []string, do func(id string) error) error {
-	worst := 0
-	for _, id := range ids {
-		err := do(id)
-		if err == nil {
-			continue
-		}
-		if len(ids) == 1 {
-			return err
-		}
-		fmt.Fprintf(a.errw, "kanlog: %s\n", clean(err.Error(), true))
-		worst = max(worst, exitCode(err))
-	}
-	if worst != 0 {
-		return &codedError{worst}
-	}
-	return nil
-}

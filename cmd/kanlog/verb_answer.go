@@ -105,7 +105,7 @@ func (a *app) rehearse(id, would string, decider func(id string, w projection.Wr
 	case err != nil:
 		return err
 	case a.asJSON:
-		return a.json(map[string]any{"task": id, "done": would, "changed": false, "seq": nil})
+		return a.said(doneJSON{Task: id, Done: would})
 	}
 	return a.printf("%s: %s\n", id, would)
 }
@@ -115,11 +115,11 @@ func (a *app) written(id string, res projection.Result, done string) error {
 	if !a.asJSON {
 		return recorded(id, a.printf("%s: %s\n", id, done))
 	}
-	var seq any
+	j := doneJSON{Task: id, Done: done}
 	if res.Commit.Number != 0 {
-		seq = res.Commit.Seq
+		j.Changed, j.Seq = true, res.Commit.Seq
 	}
-	return recorded(id, a.json(map[string]any{"task": id, "done": done, "changed": seq != nil, "seq": seq}))
+	return recorded(id, a.said(j))
 }
 
 func heartbeatCmd(a *app) *cobra.Command {
