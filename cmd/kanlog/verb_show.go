@@ -392,11 +392,16 @@ func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Wai
 	if err != nil {
 		return projection.Waiting{}, err
 	}
-	profiles := map[string]bool{}
+	return projection.Waiting{Profiles: s.profileNames(), Full: full}, nil
+}
+
+// profileNames are the assignees that a dispatch can start here.
+func (s *settings) profileNames() map[string]bool {
+	names := map[string]bool{}
 	for name := range s.policy.Profiles {
-		profiles[name] = true
+		names[name] = true
 	}
-	return projection.Waiting{Profiles: profiles, Full: full}, nil
+	return names
 }
 
 // why asks the one reason function about a card.

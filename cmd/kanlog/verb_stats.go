@@ -29,9 +29,15 @@ func statsCmd(a *app) *cobra.Command {
 		Long: fmt.Sprintf(`stats counts the cards of the board by status and by assignee (archived cards only
 by status), tells how old the oldest ready card is, and how the runs that ended in
 the last 24 hours did. It looks at the newest %d runs at most, and says so if there
-are more.`, statsRuns),
+are more.
+
+Each card stands in one place: startable (the next dispatch starts it if there is
+room), running, held (until the clock or the end of a process lets it go on),
+waiting (for another card, a time, or somebody who takes it), stuck (only a person
+moves it: kanlog list --stuck) or terminal (done, archived). What is startable is
+the backlog.`, statsRuns),
 		Example: `  kanlog stats
-  kanlog stats --json | jq .by_status.blocked
+  kanlog stats --json | jq .by_standing.startable
   kanlog stats --json | jq .oldest_ready_age_seconds`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error { return a.stats() },
@@ -42,6 +48,8 @@ type statsJSON struct {
 	Now      eventlog.Time  `json:"now"`
 	Cards    int            `json:"cards"`
 	ByStatus map[string]int `json:"by_status"`
+	// ByStanding counts each card once; see projection.Standings.
+	ByStanding map[string]int `json:"by_standing"`
 	// ByAssignee has the cards of each by status; "" stands for nobody.
 	ByAssignee map[string]map[string]int `json:"by_assignee"`
 	// The oldest card that is ready; null if none is.
@@ -58,12 +66,25 @@ func (a *app) stats() error {
 	if err != nil {
 		return err
 	}
-	s := statsJSON{Now: a.now, ByStatus: map[string]int{}, ByAssignee: map[string]map[string]int{}, RunsByOutcome: map[string]int{}}
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	s := statsJSON{Now: a.now, ByStatus: map[string]int{}, ByStanding: map[string]int{}, ByAssignee: map[string]map[string]int{}, RunsByOutcome: map[string]int{}}
 	for _, status := range projection.Statuses {
 		s.ByStatus[status] = 0
 	}
+	for _, standing := range projection.Standings {
+		s.ByStanding[standing] = 0
+	}
 	var oldest *projection.Task
-	err = store.EachCard(func(_ projection.View, t *projection.Task) error {
+	profiles, roots := set.profileNames(), projection.Stuck{}
+	err = store.EachCard(func(v projection.View, t *projection.Task) error {
+		standing, err := roots.Standing(v, t, a.now, profiles)
+		if err != nil {
+			return err
+		}
+		s.ByStanding[standing]++
 		s.count(t)
 		if t.Status == projection.Ready && (oldest == nil || t.CreatedSeq < oldest.CreatedSeq) {
 			oldest = t
@@ -116,6 +137,9 @@ func (a *app) statsText(s *statsJSON, oldest *projection.Task) error {
 			}
 		}
 	})
+	if err == nil {
+		err = a.printf("\n%s\n", standings(s.ByStanding))
+	}
 	if err == nil && len(s.ByAssignee) > 0 {
 		err = a.assigneeTable(s)
 	}
@@ -129,6 +153,17 @@ func (a *app) statsText(s *statsJSON, oldest *projection.Task) error {
 		a.warn("only the newest %d runs were looked at", statsRuns)
 	}
 	return err
+}
+
+// standings are counted words in their order; that nothing is startable is said.
+func standings(by map[string]int) string {
+	var parts []string
+	for _, name := range projection.Standings {
+		if by[name] > 0 || name == projection.Startable {
+			parts = append(parts, fmt.Sprintf("%d %s", by[name], name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // assigneeTable has a column for each status that some card is in.

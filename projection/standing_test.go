@@ -1,0 +1,48 @@
+package projection
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStanding(t *testing.T) {
+	coder := func(d *Draft) { d.Assignee = "coder" }
+	for _, c := range []struct {
+		name  string
+		given func(b *board)
+		want  string
+	}{
+		{"ready", func(b *board) { b.create("a", coder) }, Startable},
+		{"ready for nobody", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "" }) }, Waits},
+		{"ready for whom no dispatch starts", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "ann" }) }, Waits},
+		{"running", started, AtWork},
+		{"backs off", func(b *board) { b.create("a", coder); b.attempt("a", 1) }, OnHold},
+		{"its back-off is over", func(b *board) { b.create("a", coder); b.attempt("a", 1); b.wait(time.Hour) }, Startable},
+		{"a process is left", func(b *board) {
+			started(b)
+			b.must(Defer(b.id("a"), time.Second, "", b.limits, own(b)))
+			b.wait(time.Hour)
+		}, OnHold},
+		{"scheduled", func(b *board) { b.create("a", coder, func(d *Draft) { d.NotBefore = b.now.Add(time.Hour) }) }, Waits},
+		{"behind a card that goes on", func(b *board) { b.create("p"); b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} }) }, Waits},
+		{"behind a card that is stuck", func(b *board) {
+			b.create("p", func(d *Draft) { d.Triage = true })
+			b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} })
+		}, IsStuck},
+		{"blocked", func(b *board) { b.create("a", func(d *Draft) { d.Blocked, d.BlockReason = true, "which?" }) }, IsStuck},
+		{"triage", func(b *board) { b.create("a", func(d *Draft) { d.Triage = true }) }, IsStuck},
+		{"review by a person", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "", Writer{})) }, Waits},
+		{"review by a profile", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "coder", Writer{})) }, Startable},
+		{"done", func(b *board) { b.create("a"); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, Terminal},
+		{"archived", func(b *board) { b.create("a"); b.must(Archive(b.id("a"), 0, "", "", Writer{})) }, Terminal},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBoard(t)
+			c.given(b)
+			got, err := Stuck{}.Standing(b.view(), b.task("a"), b.now, map[string]bool{"coder": true})
+			if err != nil || got != c.want {
+				t.Errorf("%s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
