@@ -110,7 +110,9 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 		"retry_backoff": d.policy.Limits.RetryBackoff, "rate_limit_cooldown": d.policy.Limits.RateLimitCooldown,
 		"lock_timeout": d.lockTimeout, "reclaim_defer": d.policy.ReclaimDefer, "breaker_pause": d.policy.Breaker.Pause,
 	}
-	counts := map[string]int64{"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit}
+	counts := map[string]int64{
+		"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit, "block_limit": d.policy.Limits.BlockLimit,
+	}
 	accepts := func(key, value string) bool {
 		s := defaults()
 		path := filepath.Join(t.TempDir(), "config.toml")
@@ -129,7 +131,7 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 			if byDefault != strconv.FormatInt(counts[key], 10) {
 				t.Errorf("%s: documented default %s, in the code %d", key, byDefault, counts[key])
 			}
-			for value, ok := range map[string]bool{"0": false, "1": true, "1000": true, "1001": false} {
+			for value, ok := range map[string]bool{"-1": false, "0": strings.HasPrefix(bounds, "0 "), "1": true, "1000": true, "1001": false} {
 				if accepts(key, value) != ok {
 					t.Errorf("%s = %s: taken is %v, documented %v", key, value, !ok, ok)
 				}

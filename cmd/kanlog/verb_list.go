@@ -62,7 +62,8 @@ func listCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the cards, in the order of dispatch",
-		Long: `list shows the cards of the board, those that dispatch would start first on top.
+		Long: `list shows the cards of the board, those that dispatch would start first on top: the
+higher priority first, and of equals the older card.
 
 --mine are the cards assigned to you: to $KANLOG_PROFILE if that is set, in a
 worker to the assignee of its card, else to the name of your account.
