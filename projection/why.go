@@ -83,6 +83,9 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
 	case t.Starter() == "":
 		return "nobody is assigned; kanlog assign " + t.ID + " PROFILE", nil
+	case !w.Profiles[t.Starter()] && t.Lane() == LaneReview:
+		return fmt.Sprintf("no profile %q in the settings to review run %d: kanlog approve %s, or kanlog request-changes %s REASON, or [profiles.%s]",
+			t.Reviewer, t.ReviewedRun, t.ID, t.ID, t.Reviewer), nil
 	case !w.Profiles[t.Starter()]:
 		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Starter(), t.Starter()), nil
 	case w.Full != nil:

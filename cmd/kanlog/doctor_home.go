@@ -39,6 +39,15 @@ func (d *doctor) places() (dirs, files []string) {
 	return there(dirs), there(files)
 }
 
+// checkCurrent finds a file current that names no board.
+func (d *doctor) checkCurrent() ([]finding, error) {
+	if d.current == nil || errors.Is(d.current, fs.ErrPermission) { // that is the matter of owners
+		return nil, nil
+	}
+	return []finding{found(sevError, d.a.currentFile(), d.current.Error(),
+		"every call that names no board fails; here "+defaultBoard+" was looked at instead", d.run("boards", "switch", defaultBoard))}, nil
+}
+
 // checkModes finds what others may read or write. Workers' output and prompts
 // hold secrets, and a profile is a command that somebody executes.
 func (d *doctor) checkModes() ([]finding, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,6 +33,20 @@ docs/doctor.md lists what it can find. Exit 0: nothing worse than a note; 1: a w
 error; 3: there is no such board; 6: the store is not good.`,
 		Example: "  kanlog doctor\n  kanlog doctor --deep\n  kanlog doctor --json | jq -r '.[].fix // empty'",
 		Args:    exactly(0, "no arguments"),
+		// A file current that is wrong is a finding, and the board of no name is
+		// looked at.
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := a.ambient(); err != nil {
+				return err
+			}
+			if a.slug != "" || os.Getenv("KANLOG_BOARD") != "" {
+				return a.chooseBoard()
+			}
+			if d.current = a.chooseBoard(); d.current != nil {
+				return a.use(defaultBoard)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// What was said by flags the commands to paste must say too.
 			if cmd.Flags().Changed("home") {
@@ -72,9 +87,10 @@ func found(severity, subject, message, why, fix string) finding {
 
 // doctor is one examination.
 type doctor struct {
-	a     *app
-	deep  bool
-	flags string
+	a       *app
+	deep    bool
+	flags   string
+	current error // why it cannot be told which board is the current one
 
 	set      settings
 	settled  bool // the settings could be read
@@ -106,6 +122,7 @@ var checks = []check{
 	{"settings", nothing, (*doctor).checkSettings},
 	{"limits", settled, (*doctor).checkLimits},
 	{"profiles", settled, (*doctor).checkProfiles},
+	{"current", nothing, (*doctor).checkCurrent},
 	{"owners", nothing, (*doctor).checkOwners},
 	{"modes", nothing, (*doctor).checkModes},
 	{"disk", nothing, (*doctor).checkDisk},
