@@ -140,3 +140,16 @@ type Log interface {
 func (c Commit) String() string {
 	return fmt.Sprintf("commit %d (%d events from %d, %s)", c.Number, len(c.Events), c.Seq, c.Actor)
 }
+
+// RunOf is the run that event i of a commit is about, which may be the one that it
+// opens: that has the event's own number. 0 if it is about none.
+func (c Commit) RunOf(i int) uint64 {
+	e := c.Events[i]
+	switch e.Data.(type) {
+	case *Claimed, *Completed, *ReviewRequested, *ChangesRequested:
+		if e.Run == 0 {
+			return c.Seq + uint64(i)
+		}
+	}
+	return e.Run
+}

@@ -55,9 +55,9 @@ import (
 // # Form 3
 //
 // Adds the kinds linked, unlinked, edited, reopened, retracted,
-// block_loop_detected and changes_requested, and fields to claimed (reviewer,
-// reviews), blocked (to, requested_kind), completed (reviewed) and
-// review_requested (result, metadata, reviewer).
+// block_loop_detected and changes_requested, and fields to created (reviewer),
+// claimed (reviewer, reviews), blocked (to, requested_kind), completed (reviewed)
+// and review_requested (result, metadata, reviewer).
 const Format = 3
 
 // The names on disk.

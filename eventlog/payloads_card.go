@@ -21,6 +21,8 @@ type Created struct {
 	Branch            string `msgpack:"branch,omitempty" json:"branch,omitempty"`
 	NotBefore         Time   `msgpack:"not_before,omitempty" json:"not_before,omitzero"`
 	BlockReason       string `msgpack:"block_reason,omitempty" json:"block_reason,omitempty"`
+	// Reviewer is the profile that reviews it, empty for whom the settings name.
+	Reviewer string `msgpack:"reviewer,omitempty" json:"reviewer,omitempty"`
 }
 
 // Linked: the card waits for another one from now on.

@@ -36,6 +36,7 @@ type Draft struct {
 	Branch        string
 	NotBefore     eventlog.Time
 	Triage        bool
+	Reviewer      string // "" for whom the settings name
 	Blocked       bool
 	BlockReason   string
 }
@@ -102,6 +103,7 @@ func (d *Draft) check() error {
 		checkName("the assignee", d.Assignee),
 		checkName("the tenant", d.Tenant),
 		checkName("the branch", d.Branch),
+		checkName("the reviewer", d.Reviewer),
 		checkLine("the key", d.Key, MaxKey),
 		checkLine("the workspace path", d.WorkspacePath, MaxPath),
 		checkLine("the block reason", d.BlockReason, MaxReason),
@@ -174,7 +176,7 @@ func (m *making) card(d Draft, parents []string) (Decision, error) {
 		Tenant: tenant, Tags: d.Tags, Parents: parents, Key: d.Key,
 		MaxRuntimeSeconds: limitSeconds(d.MaxRuntime), MaxRetries: d.MaxRetries,
 		WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
-		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
+		NotBefore: d.NotBefore, BlockReason: d.BlockReason, Reviewer: d.Reviewer,
 	}
 	if d.Key != "" {
 		made, hash := m.v.byKey(d.Key)

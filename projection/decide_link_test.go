@@ -24,7 +24,7 @@ func reviewedBy(reviewer string) func(*board) {
 		if b.cards["a"] == "" {
 			card(b)
 		}
-		b.must(RequestReview(b.id("a"), Answer{Summary: "look", Result: "r"}, reviewer, Writer{}))
+		b.must(RequestReview(b.id("a"), Answer{Summary: "look", Result: "r"}, reviewer, nil, Writer{}))
 	}
 }
 
@@ -74,7 +74,7 @@ func TestVerbsInEveryStatus(t *testing.T) {
 		"depends":         func(b *board) Decider { return Block(b.id("a"), "x", Dependency, b.limits, Writer{}) },
 		"reopen":          func(b *board) Decider { return Reopen(b.id("a"), "wrong", Writer{}) },
 		"defer":           func(b *board) Decider { return Defer(b.id("a"), 2*time.Hour, "", b.limits, Writer{}) },
-		"request-review":  func(b *board) Decider { return RequestReview(b.id("a"), Answer{}, "", Writer{}) },
+		"request-review":  func(b *board) Decider { return RequestReview(b.id("a"), Answer{}, "", nil, Writer{}) },
 		"approve":         func(b *board) Decider { return Approve(b.id("a"), Answer{}, 0, Writer{}) },
 		"request-changes": func(b *board) Decider { return RequestChanges(b.id("a"), "no", 0, b.limits, Writer{}) },
 		"complete":        func(b *board) Decider { return Complete(b.id("a"), Answer{}, Writer{}) },
@@ -100,7 +100,7 @@ func TestVerbsInEveryStatus(t *testing.T) {
 		"defer": {Triage: "(triage; only a card that would go on", Todo: Todo, Scheduled: Scheduled, Ready: Scheduled, Running: "(use reclaim first",
 			Blocked: "(blocked; only", Review: Scheduled, Done: "(done; only", Archived: "(archived; only"},
 		"request-review": {Triage: "(triage; only a running or ready card", Todo: "(todo; only", Scheduled: "(scheduled; only", Ready: Review,
-			Running: "(use reclaim first", Blocked: "(blocked; only", Review: "(review; only", Done: "(done; only", Archived: "(archived; only"},
+			Running: "(use reclaim first", Blocked: "(blocked; only", Review: "(in review already", Done: "(done; only", Archived: "(archived; only"},
 		"approve": {Triage: "(not in review but triage", Todo: "(not in review", Scheduled: "(not in review", Ready: "(not in review", Running: "(use reclaim first",
 			Blocked: "(not in review", Review: Done, Done: "(not in review", Archived: "(not in review"},
 		"request-changes": {Triage: "(not in review but triage", Todo: "(not in review", Scheduled: "(not in review", Ready: "(not in review", Running: "(use reclaim first",

@@ -81,7 +81,7 @@ func holdOf(t *Task, now eventlog.Time) string {
 	if !t.heldAt(now) {
 		return ""
 	}
-	return t.HoldReason + " until " + t.HoldUntil.String()
+	return t.HoldReason + " until " + toSecond(t.HoldUntil)
 }
 
 // goOn is an operator's word that a card goes on. If the process of an older run

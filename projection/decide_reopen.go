@@ -7,7 +7,7 @@ import (
 )
 
 // Reopen takes back that a card is done, or that it is in review, and with it all
-// that was built on it: what is ready, in review or done waits again, what runs is
+// that was built on it: what is ready, scheduled, in review or done waits again, what runs is
 // ended first. What is blocked, in triage or put away stays as it is.
 func Reopen(id, reason string, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {

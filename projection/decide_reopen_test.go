@@ -92,7 +92,7 @@ func TestReopenTakesBackWhatWasBuiltOnIt(t *testing.T) {
 				equal(t, "the status then: it is done anew, not reviewed", b.task("a").Status, Ready)
 			}},
 		{name: "in review, its process there", want: "reopened>ready; retracted review>todo", when: reopenP,
-			given: func(b *board) { runs(b); b.must(RequestReview(b.id("a"), Answer{}, "rev", own(b))) }, then: stands(Todo)},
+			given: func(b *board) { runs(b); b.must(RequestReview(b.id("a"), Answer{}, "rev", nil, own(b))) }, then: stands(Todo)},
 		{name: "done", given: func(b *board) { built(b); b.must(Complete(b.id("a"), Answer{Result: "r"}, Writer{})) }, when: reopenP, want: "reopened>ready; retracted done>todo",
 			then: func(t *testing.T, b *board, e []eventlog.Event) {
 				stands(Todo)(t, b, e)
@@ -160,7 +160,7 @@ func TestReopenTakesBackWhatWasBuiltOnIt(t *testing.T) {
 		{name: "an answer of a run that began before: not even if p is done again", given: asked, kind: ErrState, says: "is being ended: t_",
 			when: func(b *board) Decider { return Complete(b.id("a"), Answer{}, own(b)) }},
 		{name: "nor is it handed in", given: asked, kind: ErrState, says: "which its work was built on, was reopened",
-			when: func(b *board) Decider { return RequestReview(b.id("a"), Answer{}, "", own(b)) }},
+			when: func(b *board) Decider { return RequestReview(b.id("a"), Answer{}, "", nil, own(b)) }},
 		{name: "fail is an answer", given: asked, want: "failed>ready", when: func(b *board) Decider { return Fail(b.id("a"), "stop", b.limits, own(b)) },
 			then: func(t *testing.T, b *board, _ []eventlog.Event) {
 				b.ends(b.owner("a"), 0)

@@ -9,9 +9,9 @@ import (
 const byApproval = "approval"
 
 // RequestReview ends an attempt: somebody has to look at its work before the card
-// is done. reviewer is the profile that is to do it; empty is who did it before,
-// or whom the settings name, or else a person.
-func RequestReview(id string, a Answer, reviewer string, w Writer) Decider {
+// is done. reviewer is the profile that is to do it; empty is who did it before, or
+// whom the settings name (byProfile: the assignee's reviewer), or else a person.
+func RequestReview(id string, a Answer, reviewer string, byProfile map[string]string, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if err := a.check(); err != nil {
 			return Decision{}, err
@@ -24,20 +24,20 @@ func RequestReview(id string, a Answer, reviewer string, w Writer) Decider {
 			return stop, err
 		}
 		switch {
-		case open == nil && t.Status != Ready:
-			return Decision{}, refuse(ErrState, id, "%s; only a running or ready card can be reviewed", t.Status)
 		case t.ReviewedRun != 0:
 			return Decision{}, refuse(ErrState, id, "in review already (of run %d); approve it or request changes", t.ReviewedRun)
+		case open == nil && t.Status != Ready:
+			return Decision{}, refuse(ErrState, id, "%s; only a running or ready card can be reviewed", t.Status)
 		}
 		if err := finishable(v, t, open); err != nil {
 			return Decision{}, err
 		}
-		run := uint64(0)
+		reviewer := or(reviewer, t.Reviewer)
 		if open != nil {
-			run, reviewer = open.ID, or(or(reviewer, t.Reviewer), open.Reviewer)
+			reviewer = or(reviewer, open.Reviewer)
 		}
-		return decided(id, event(id, run, &eventlog.ReviewRequested{
-			Summary: a.Summary, Result: a.Result, Metadata: a.Metadata, By: byAnswer, Reviewer: or(reviewer, t.Reviewer),
+		return decided(id, event(id, runID(open), &eventlog.ReviewRequested{
+			Summary: a.Summary, Result: a.Result, Metadata: a.Metadata, By: byAnswer, Reviewer: or(reviewer, byProfile[t.Assignee]),
 		})), nil
 	}
 }

@@ -14,7 +14,7 @@ func reviewing(b *board) { reviewedBy("rev")(b); b.startReview("a") }
 func TestRequestReview(t *testing.T) {
 	request := func(reviewer string, w func(*board) Writer) func(*board) Decider {
 		return func(b *board) Decider {
-			return RequestReview(b.id("a"), Answer{Summary: "look", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, reviewer, w(b))
+			return RequestReview(b.id("a"), Answer{Summary: "look", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, reviewer, nil, w(b))
 		}
 	}
 	nobody := func(*board) Writer { return Writer{} }
@@ -74,7 +74,7 @@ func TestRequestReview(t *testing.T) {
 		{name: "a reviewer with a blank", given: card, when: request("rev ", nobody), kind: ErrInvalid, says: "the reviewer"},
 		{name: "a summary too long", given: card, kind: ErrInvalid, says: "the summary has",
 			when: func(b *board) Decider {
-				return RequestReview(b.id("a"), Answer{Summary: strings.Repeat("x", MaxSummary+1)}, "", Writer{})
+				return RequestReview(b.id("a"), Answer{Summary: strings.Repeat("x", MaxSummary+1)}, "", nil, Writer{})
 			}},
 		{name: "late", given: func(b *board) { started(b); b.must(request("", own)(b)) }, when: request("", own), want: "fenced", kind: ErrFenced, says: "it ended as review_requested"},
 	})
@@ -112,9 +112,9 @@ func TestApprove(t *testing.T) {
 				reviewedBy("")(b)
 			}},
 		{name: "its own work, by the worker that still runs", given: started, when: approve(0, own), kind: ErrState, says: "approve refused: run 2 works on the card and does not review it"},
-		{name: "its own work, handed in", given: func(b *board) { started(b); b.must(RequestReview(b.id("a"), Answer{}, "", own(b))) }, when: approve(0, own),
+		{name: "its own work, handed in", given: func(b *board) { started(b); b.must(RequestReview(b.id("a"), Answer{}, "", nil, own(b))) }, when: approve(0, own),
 			want: "fenced", kind: ErrFenced, says: "not open any more"},
-		{name: "by a person beside the process that handed it in", given: func(b *board) { started(b); b.must(RequestReview(b.id("a"), Answer{}, "", own(b))) }, when: approve(0, nobody),
+		{name: "by a person beside the process that handed it in", given: func(b *board) { started(b); b.must(RequestReview(b.id("a"), Answer{}, "", nil, own(b))) }, when: approve(0, nobody),
 			kind: ErrState, says: "the process of run 2 has not ended"},
 		{name: "by a person while a reviewer runs", given: reviewing, when: approve(0, nobody), kind: ErrState, says: "use reclaim first"},
 		{name: "beside a parent that the reviewer linked", kind: ErrState, says: "cannot be done before its parent", when: approve(0, own),
@@ -224,7 +224,7 @@ func TestAPersonClaimsAReview(t *testing.T) {
 	r := b.run(b.manual("a", "ann", time.Hour))
 	equal(t, "lane and reviewed run", r.Lane, LaneReview)
 	equal(t, "the run it reviews", r.Reviews, 2)
-	if _, err := b.try(operator, RequestReview(b.id("a"), Answer{}, "", Writer{})); err == nil {
+	if _, err := b.try(operator, RequestReview(b.id("a"), Answer{}, "", nil, Writer{})); err == nil {
 		t.Error("a review was handed in for a review")
 	}
 	b.must(RequestChanges(b.id("a"), "no", 2, b.limits, Writer{}))
@@ -242,7 +242,7 @@ func TestReviewRoundsAreBounded(t *testing.T) {
 	}
 	round := func() {
 		run := b.start("a")
-		b.must(RequestReview(b.id("a"), Answer{}, "rev", b.worker("a", run)))
+		b.must(RequestReview(b.id("a"), Answer{}, "rev", nil, b.worker("a", run)))
 		b.ends(run, 0)
 		run = b.startReview("a")
 		b.must(RequestChanges(b.id("a"), "no tests", 0, b.limits, b.worker("a", run)))
@@ -270,7 +270,7 @@ func TestFailuresCountOverReviews(t *testing.T) {
 	b.attempt("a", 1)
 	b.wait(time.Hour)
 	run := b.start("a")
-	b.must(RequestReview(b.id("a"), Answer{}, "rev", b.worker("a", run)))
+	b.must(RequestReview(b.id("a"), Answer{}, "rev", nil, b.worker("a", run)))
 	b.ends(run, 0)
 	b.ends(b.startReview("a"), 1)
 	b.wait(time.Hour)

@@ -165,6 +165,9 @@ func (f *folder) event(e eventlog.Event) error {
 		return f.answered(e, func(t *Task, r *Run) {
 			r.Error = d.Reason
 			t.ReviewedRun, t.LastError = 0, d.Reason
+			if e.Run == 0 {
+				t.FreshFrom = f.seq // a person asks for another attempt
+			}
 			f.end(t, r, OutChangesRequested, d.To)
 		})
 	case *eventlog.Failed:
@@ -422,7 +425,7 @@ func (f *folder) answered(e eventlog.Event, change func(*Task, *Run)) error {
 		err := f.task(e.Task, func(t *Task) error {
 			return f.open(t, &Run{
 				ID: f.seq, Task: t.ID, Assignee: t.Starter(), Lane: t.Lane(), Reviews: t.ReviewedRun,
-				Origin: OriginManual, StartedAt: f.c.At,
+				Origin: OriginManual, Holder: byHand(f.c.Actor), StartedAt: f.c.At,
 			})
 		})
 		if err != nil {

@@ -1,6 +1,10 @@
 package projection
 
-import "kanlog/eventlog"
+import (
+	"strings"
+
+	"kanlog/eventlog"
+)
 
 // The fold of what concerns a card and no run.
 
@@ -17,7 +21,7 @@ func (f *folder) created(id string, d *eventlog.Created) error {
 		CreatedAt: f.c.At, CreatedBy: f.c.Actor, CreatedSeq: f.seq,
 		MaxRuntimeSeconds: d.MaxRuntimeSeconds, MaxRetries: d.MaxRetries,
 		WorkspaceKind: d.WorkspaceKind, WorkspacePath: d.WorkspacePath, Branch: d.Branch,
-		NotBefore: d.NotBefore, BlockReason: d.BlockReason,
+		NotBefore: d.NotBefore, BlockReason: d.BlockReason, Reviewer: d.Reviewer,
 	}
 	if d.Status == Blocked {
 		t.BlockKind = NeedsInput
@@ -45,6 +49,12 @@ func (f *folder) again(t *Task, to string) {
 		t.BlockKind, t.BlockReason, t.ParkedLimit = "", "", 0
 	}
 	t.HoldSince, t.HoldUntil, t.HoldReason = 0, 0, ""
+}
+
+// byHand is the name of the person who answered for a card that nobody claimed.
+func byHand(actor string) string {
+	name, _ := strings.CutPrefix(actor, "operator:")
+	return name
 }
 
 // reviewed is the run whose work is under review, nil if none is.

@@ -318,12 +318,12 @@ func (h *fixture) flow(card func(string) string, worker func(string, uint64) (st
 	r := card("reviewed")
 	run = h.run(r, OriginDispatch)
 	actor, w = worker(r, run)
-	h.do(actor, RequestReview(r, Answer{Summary: "s", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, "rev", w))
+	h.do(actor, RequestReview(r, Answer{Summary: "s", Result: "r", Metadata: []byte(`{"n": 1.0}`)}, "rev", nil, w))
 	h.end(run, nil)
 	run = h.do("dispatcher:host/7-abc", Claim(ClaimFor{Task: r, Origin: OriginDispatch, Assignee: "rev", TTL: time.Minute, LaunchGrace: time.Second}, Writer{})).Commit.Seq
 	actor, w = worker(r, run)
 	h.do(actor, RequestChanges(r, "no tests", run-4, h.l, w))
-	h.do(ann, RequestReview(r, Answer{}, "", Writer{}))
+	h.do(ann, RequestReview(r, Answer{}, "", nil, Writer{}))
 	h.do(ann, Approve(r, Answer{Summary: "fine"}, 0, Writer{}))
 
 	// A worker that blocks for the same reason again and again.

@@ -34,7 +34,7 @@ func everyTable(t testing.TB) *board {
 	b.must(Beat(b.id("running"), "half", b.limits, b.worker("running", b.task("running").LastRun)))
 	b.manual("manual", "ann", time.Hour)
 	b.create("in review")
-	b.must(RequestReview(b.id("in review"), Answer{Summary: "look"}, "other", Writer{}))
+	b.must(RequestReview(b.id("in review"), Answer{Summary: "look"}, "other", nil, Writer{}))
 	b.must(Complete(b.id("done"), Answer{Result: "ok"}, Writer{}))
 	return b
 }

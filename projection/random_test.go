@@ -229,7 +229,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"reopen", by, Reopen(id, "wrong", who)},
 		{"edit", operator, Edit(id, w.someChanges(), l, Writer{})},
 		{"edit", by, Edit(id, w.someChanges(), l, who)},
-		{"request review", by, RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], who)},
+		{"request review", by, RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], nil, who)},
 		{"approve", by, Approve(id, Answer{}, 0, who)},
 		{"approve", operator, Approve(id, Answer{}, uint64(w.pick(0, 0, int(run))), Writer{})},
 		{"request changes", by, RequestChanges(id, "no", 0, l, who)},
@@ -384,7 +384,7 @@ func (w *walk) answerNow(title string, l Limits) Decider {
 	}
 	answers := []Decider{
 		Complete(id, Answer{Summary: "ok"}, who), Fail(id, "no", l, who), Defer(id, time.Minute, "", l, who),
-		Block(id, "help", "", l, who), RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], who),
+		Block(id, "help", "", l, who), RequestReview(id, Answer{Summary: "look"}, []string{"", "other"}[w.r.Intn(2)], nil, who),
 	}
 	if review {
 		answers = []Decider{Approve(id, Answer{}, 0, who), RequestChanges(id, "no", 0, l, who), Fail(id, "no", l, who)}

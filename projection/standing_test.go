@@ -31,8 +31,8 @@ func TestStanding(t *testing.T) {
 		}, IsStuck},
 		{"blocked", func(b *board) { b.create("a", func(d *Draft) { d.Blocked, d.BlockReason = true, "which?" }) }, IsStuck},
 		{"triage", func(b *board) { b.create("a", func(d *Draft) { d.Triage = true }) }, IsStuck},
-		{"review by a person", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "", Writer{})) }, Waits},
-		{"review by a profile", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "coder", Writer{})) }, Startable},
+		{"review by a person", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "", nil, Writer{})) }, IsStuck},
+		{"review by a profile", func(b *board) { b.create("a"); b.must(RequestReview(b.id("a"), Answer{}, "coder", nil, Writer{})) }, Startable},
 		{"done", func(b *board) { b.create("a"); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, Terminal},
 		{"archived", func(b *board) { b.create("a"); b.must(Archive(b.id("a"), 0, "", "", Writer{})) }, Terminal},
 	} {

@@ -103,7 +103,7 @@ var stateSteps = map[string]func(*stateStory) error{
 		return s.update(projection.Block(s.card, "why", "", l, s.writer()))
 	},
 	"request-review": func(s *stateStory) error {
-		return s.update(projection.RequestReview(s.card, projection.Answer{}, "coder", s.writer()))
+		return s.update(projection.RequestReview(s.card, projection.Answer{}, "coder", nil, s.writer()))
 	},
 	"approve": func(s *stateStory) error {
 		return s.update(projection.Approve(s.card, projection.Answer{}, 0, s.writer()))

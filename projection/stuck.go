@@ -29,8 +29,11 @@ func (v View) WaitWarning(parent string) (string, error) {
 
 // heldBy says what a person has to do for a card that is blocked or in triage.
 func (t *Task) heldBy() string {
-	if t.Status == Triage {
+	switch t.Status {
+	case Triage:
 		return "in triage; kanlog promote " + t.ID + " lets it go on"
+	case Review:
+		return "in review by a person; kanlog approve " + t.ID + " ends that"
 	}
 	return fmt.Sprintf("blocked (%s%s); kanlog unblock %s lets it go on", or(t.BlockKind, NeedsInput), colon(t.BlockReason), t.ID)
 }

@@ -156,11 +156,16 @@ func (v View) runsIn(before uint64) (runs []*Run, err error) {
 // themselves: somebody has to do something about those at the root.
 type Stuck map[string][]string
 
+// needsPerson tells whether nothing but a person moves the card.
+func (t *Task) needsPerson() bool {
+	return t.Status == Blocked || t.Status == Triage || t.Status == Review && t.Reviewer == ""
+}
+
 // maxRoots bounds how many roots are named for one card.
 const maxRoots = 10
 
 // Roots returns the cards that somebody has to look after before t can move: t
-// itself if it is blocked or in triage; for one that waits, those among the cards
+// itself if it is blocked, in triage or in review by a person; for one that waits, those among the cards
 // it waits for, through any number of others. None: it moves by itself.
 func (s Stuck) Roots(v View, t *Task) ([]string, error) {
 	// Depth first without recursion: a chain may be as long as the board.
@@ -169,11 +174,11 @@ func (s Stuck) Roots(v View, t *Task) ([]string, error) {
 		open []*Task
 	}
 	enter := func(t *Task) (*step, error) {
-		switch t.Status {
-		case Blocked, Triage:
+		switch {
+		case t.needsPerson():
 			s[t.ID] = []string{t.ID}
 			return nil, nil
-		case Todo:
+		case t.Status == Todo:
 			open, err := v.openParents(t.ID, "")
 			s[t.ID] = nil
 			return &step{t, open}, err

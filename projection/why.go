@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"kanlog/eventlog"
 )
@@ -27,7 +28,7 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		}
 		return "in triage: somebody has to specify it; kanlog promote " + t.ID + " lets it go on", nil
 	case Scheduled:
-		return "scheduled: not before " + t.NotBefore.String(), nil
+		return "scheduled: not before " + toSecond(t.NotBefore), nil
 	case Review:
 		if t.Reviewer == "" {
 			return fmt.Sprintf("waits for a review of run %d by a person: kanlog approve %s, or kanlog request-changes %s REASON", t.ReviewedRun, t.ID, t.ID), nil
@@ -80,7 +81,7 @@ func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
 		}
 		return fmt.Sprintf("the process of run %d has not ended; it is ended after the terminal grace, or by kanlog reclaim %s --reason T", r.ID, t.ID), nil
 	case t.heldAt(now):
-		return fmt.Sprintf("%s until %s", t.HoldReason, t.HoldUntil), nil
+		return fmt.Sprintf("%s until %s", t.HoldReason, toSecond(t.HoldUntil)), nil
 	case t.Starter() == "":
 		return "nobody is assigned; kanlog assign " + t.ID + " PROFILE", nil
 	case !w.Profiles[t.Starter()] && t.Lane() == LaneReview:
@@ -114,3 +115,6 @@ func (r *Run) ending() string {
 // unproven tells whether nothing on record can ever prove what the supervisor
 // is: it is never signalled.
 func (r *Run) unproven() bool { return r.HasWorker && !strings.Contains(r.Fingerprint, "|") }
+
+// toSecond is a moment for people, who read no microseconds.
+func toSecond(t eventlog.Time) string { return t.Std().Truncate(time.Second).Format(time.RFC3339) }

@@ -108,7 +108,7 @@ func TestTicksStartReviews(t *testing.T) {
 	b.d.Policy.Profiles["rev"] = Profile{Name: "rev"}
 	handIn := func(title, reviewer string) {
 		b.create(title)
-		b.must(projection.RequestReview(b.cards[title], projection.Answer{}, reviewer, projection.Writer{}))
+		b.must(projection.RequestReview(b.cards[title], projection.Answer{}, reviewer, nil, projection.Writer{}))
 	}
 	handIn("unknown", "nobody")
 	b.create("first")

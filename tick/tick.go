@@ -97,11 +97,9 @@ func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.
 	if err != nil {
 		return nil, err
 	}
-	events, first := res.Commit.Events, res.Commit.Seq
+	events := res.Commit.Events
 	for i := range events {
-		if _, ok := events[i].Data.(*eventlog.Claimed); ok {
-			events[i].Run = first + uint64(i)
-		}
+		events[i].Run = res.Commit.RunOf(i)
 	}
 	t.repMu.Lock()
 	defer t.repMu.Unlock()

@@ -26,8 +26,7 @@ type app struct {
 
 	runFlag uint64 // --run
 
-	hasVerb func(name string) bool
-	each    *outcome // of a bulk verb with --json, where the one at hand goes
+	each *outcome // of a bulk verb with --json, where the one at hand goes
 
 	now    eventlog.Time
 	offset time.Duration

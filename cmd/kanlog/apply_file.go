@@ -157,7 +157,7 @@ func (r *graphReader) readCard(node ast.Node, i int) error {
 // cardFields are the fields of a card: what create takes as flags.
 var cardFields = []string{
 	"name", "title", "body", "assignee", "parents", "priority", "key", "tenant", "tags", "max_runtime", "max_retries",
-	"workspace", "branch", "not_before", "triage", "blocked",
+	"workspace", "branch", "not_before", "triage", "blocked", "reviewer",
 }
 
 func (r *graphReader) field(c *projection.Planned, f *ast.MappingValueNode) error {
@@ -205,7 +205,7 @@ func (r *graphReader) field(c *projection.Planned, f *ast.MappingValueNode) erro
 // setText sets a field that is one word or text; what is wrong it says beginning
 // with the field.
 func (r *graphReader) setText(d *projection.Draft, key, text string) (err error) {
-	words := map[string]*string{"assignee": &d.Assignee, "tenant": &d.Tenant, "key": &d.Key, "branch": &d.Branch}
+	words := map[string]*string{"assignee": &d.Assignee, "tenant": &d.Tenant, "key": &d.Key, "branch": &d.Branch, "reviewer": &d.Reviewer}
 	if to := words[key]; to != nil {
 		*to = text
 		return checkGiven(key, text)

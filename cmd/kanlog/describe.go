@@ -118,6 +118,8 @@ func describe(d eventlog.Payload) string {
 	case *eventlog.Unlinked:
 		add("no longer waits for %s", d.Parent)
 		quote("-> ", d.To)
+	case *eventlog.Edited:
+		parts = append(parts, edited(d)...)
 	case *eventlog.Reopened:
 		quote("", d.Reason)
 		add("-> %s", d.To)
@@ -143,4 +145,45 @@ func describe(d eventlog.Payload) string {
 		add("%s", compact(d))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// edited names the fields that were changed and what they are now.
+func edited(d *eventlog.Edited) (parts []string) {
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	words := func(name string, s *string) {
+		switch {
+		case s == nil:
+		case *s == "":
+			add("%s: none", name)
+		default:
+			first, _, _ := strings.Cut(shorten(*s, 100), "\n")
+			add("%s: %s", name, first)
+		}
+	}
+	words("title", d.Title)
+	if d.Body != nil {
+		add("body: %d bytes", len(*d.Body))
+	}
+	if d.Priority != nil {
+		add("priority: %d", *d.Priority)
+	}
+	words("tenant", d.Tenant)
+	if d.NoTags || len(d.Tags) > 0 {
+		add("tags: %s", orDash(strings.Join(d.Tags, " ")))
+	}
+	if d.MaxRuntimeSeconds != nil {
+		add("max runtime: %ds", *d.MaxRuntimeSeconds)
+	}
+	if d.MaxRetries != nil {
+		add("max retries: %d", *d.MaxRetries)
+	}
+	if d.NotBefore != nil {
+		add("not before: %s", *d.NotBefore)
+	}
+	words("result", d.Result)
+	words("reviewer", d.Reviewer)
+	if d.To != "" {
+		add("-> %s", d.To)
+	}
+	return parts
 }

@@ -76,7 +76,7 @@ func (d *doctor) strandedFinding(name string, ids []string) finding {
 	const why = "no dispatch ever starts them; only somebody who claims them by hand would"
 	message := fmt.Sprintf("%s for %q, which has no profile: %s", cards, name, some(ids, maxFindings))
 	if to == "" {
-		return found(sevWarning, name, message, why, d.addProfile(name))
+		return found(sevWarning, name, message, why+". The command below makes a profile whose program you have to write", d.addProfile(name))
 	}
 	return found(sevWarning, name, message+"; there is a profile "+to, why, d.assign(ids, shellWord(to)))
 }

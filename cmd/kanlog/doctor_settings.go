@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kanlog/eventlog"
-	"kanlog/projection"
 )
 
 // settingsFiles are the files that hold settings, the one that wins last.
@@ -67,9 +66,8 @@ type contradiction struct {
 	message, why    string
 }
 
-// contradictions of settings that are each within their bounds. reviews tells
-// whether this program has the verbs for reviews.
-func contradictions(s *settings, reviews bool) []contradiction {
+// contradictions of settings that are each within their bounds.
+func contradictions(s *settings) []contradiction {
 	var list []contradiction
 	p := s.dispatchPolicy()
 	longer := func(severity, key string, x time.Duration, than string, y time.Duration, why string) {
@@ -95,10 +93,10 @@ func contradictions(s *settings, reviews bool) []contradiction {
 				fmt.Sprintf("%s.max_runtime (%s) is not longer than kill_grace (%s)", table, f.MaxRuntime, p.KillGrace),
 				"a worker that is out of time may take as long again to end"})
 		}
-		if f.OnCleanExit == projection.CleanReview && !reviews {
-			list = append(list, contradiction{sevNote, table, []string{"on_clean_exit"},
-				fmt.Sprintf("%s.on_clean_exit is \"review\", and this kanlog has no verbs for reviews yet", table),
-				"a card whose worker ends with 0 stays in review; kanlog archive alone takes it out"})
+		if _, known := p.Profiles[f.Reviewer]; f.Reviewer != "" && !known {
+			list = append(list, contradiction{sevWarning, table, []string{"reviewer"},
+				fmt.Sprintf("%s.reviewer is %q, which has no profile", table, f.Reviewer),
+				"no dispatch starts the reviews of its work; a person has to see to each of them"})
 		}
 	}
 	return list
@@ -106,7 +104,7 @@ func contradictions(s *settings, reviews bool) []contradiction {
 
 func (d *doctor) checkLimits() ([]finding, error) {
 	var list []finding
-	for _, c := range contradictions(&d.set, d.a.hasVerb("approve")) {
+	for _, c := range contradictions(&d.set) {
 		subject := strings.TrimPrefix(c.table+"."+c.keys[0], ".")
 		list = append(list, found(c.severity, subject, c.message, c.why, d.changeSetting(c.table, c.keys...)))
 	}

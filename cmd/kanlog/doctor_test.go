@@ -29,25 +29,24 @@ func TestContradictions(t *testing.T) {
 		return with(func(s *settings) { s.policy.Profiles["w"] = p })
 	}
 	for _, c := range []struct {
-		name    string
-		set     *settings
-		reviews bool
-		want    string // severity and first key
+		name string
+		set  *settings
+		want string // severity and first key
 	}{
-		{"defaults", with(func(*settings) {}), true, ""},
-		{"kill grace", with(func(s *settings) { s.policy.KillGrace = 3 * time.Minute }), true, "warning kill_grace"},
-		{"as long is no contradiction", with(func(s *settings) { s.policy.KillGrace = 2 * time.Minute }), true, ""},
-		{"claim ttl", with(func(s *settings) { s.policy.Limits.ClaimTTL = time.Second }), true, "warning launch_grace"},
-		{"lock timeout", with(func(s *settings) { s.lockTimeout = time.Minute }), true, "warning lock_timeout"},
-		{"cap", profile(tick.Profile{MaxInProgress: 5}), true, "note max_in_progress"},
-		{"cap as large", profile(tick.Profile{MaxInProgress: 4}), true, ""},
-		{"max runtime", profile(tick.Profile{MaxRuntime: 5 * time.Second}), true, "note max_runtime"},
-		{"max runtime longer", profile(tick.Profile{MaxRuntime: 6 * time.Second}), true, ""},
-		{"review", profile(tick.Profile{OnCleanExit: projection.CleanReview}), false, "note on_clean_exit"},
-		{"review with its verbs", profile(tick.Profile{OnCleanExit: projection.CleanReview}), true, ""},
+		{"defaults", with(func(*settings) {}), ""},
+		{"kill grace", with(func(s *settings) { s.policy.KillGrace = 3 * time.Minute }), "warning kill_grace"},
+		{"as long is no contradiction", with(func(s *settings) { s.policy.KillGrace = 2 * time.Minute }), ""},
+		{"claim ttl", with(func(s *settings) { s.policy.Limits.ClaimTTL = time.Second }), "warning launch_grace"},
+		{"lock timeout", with(func(s *settings) { s.lockTimeout = time.Minute }), "warning lock_timeout"},
+		{"cap", profile(tick.Profile{MaxInProgress: 5}), "note max_in_progress"},
+		{"cap as large", profile(tick.Profile{MaxInProgress: 4}), ""},
+		{"max runtime", profile(tick.Profile{MaxRuntime: 5 * time.Second}), "note max_runtime"},
+		{"max runtime longer", profile(tick.Profile{MaxRuntime: 6 * time.Second}), ""},
+		{"a reviewer that has no profile", profile(tick.Profile{Reviewer: "critic"}), "warning reviewer"},
+		{"one that has", profile(tick.Profile{Reviewer: "w"}), ""},
 	} {
 		got := ""
-		for _, x := range contradictions(c.set, c.reviews) {
+		for _, x := range contradictions(c.set) {
 			got += x.severity + " " + x.keys[0]
 		}
 		if got != c.want {

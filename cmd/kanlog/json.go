@@ -192,15 +192,8 @@ type eventJSON struct {
 func newEventJSON(c eventlog.Commit, i int) *eventJSON {
 	e := c.Events[i]
 	seq := c.Seq + uint64(i)
-	run := e.Run
-	switch e.Data.(type) {
-	case *eventlog.Claimed, *eventlog.Completed:
-		if run == 0 {
-			run = seq // the event that opens a run gives it its number
-		}
-	}
 	return &eventJSON{
-		Seq: seq, Commit: c.Number, At: c.At, Kind: e.Kind(), Task: text(e.Task), Run: count(run),
+		Seq: seq, Commit: c.Number, At: c.At, Kind: e.Kind(), Task: text(e.Task), Run: count(c.RunOf(i)),
 		Actor: c.Actor, Data: e.Data, Hash: hex.EncodeToString(c.Hash[:]),
 	}
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
 )
 
 // New verb: a decider in projection, its file here (parse, call, print), its
@@ -14,7 +17,7 @@ import (
 
 // run is the program: it returns the exit code.
 func run(args []string, out, errw io.Writer) int {
-	a := &app{out: out, errw: errw, hasVerb: func(name string) bool { return verbs[name] != nil }}
+	a := &app{out: out, errw: errw}
 	root := newRoot(a, plainVerb(args))
 	root.SetArgs(args)
 	err := root.Execute()
@@ -42,6 +45,7 @@ at any moment loses nothing and runs nothing twice.`,
   kanlog dispatch
   kanlog list
   kanlog events t_1a2b`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs,
@@ -74,7 +78,7 @@ at any moment loses nothing and runs nothing twice.`,
 		if errors.As(err, &u) {
 			return err
 		}
-		return usage("%v (kanlog help %s)", err, verbOf(cmd))
+		return usage("%v (kanlog help%s)", err, strings.TrimPrefix(" "+verbOf(cmd), " kanlog"))
 	})
 	root.SetHelpCommand(helpCmd())
 	for name, verb := range verbs {
@@ -145,4 +149,18 @@ func between(least, most int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// version says which program this is: no version has been released, so the commit
+// it was built from and the newest format it writes.
+func version() string {
+	commit := "unknown commit"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = "commit " + s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	return fmt.Sprintf("unreleased (%s, store format %d)", commit, eventlog.Format)
 }

@@ -124,7 +124,8 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		if limit == 0 {
 			limit = s.policy.Limits.FailureLimit
 		}
-		if d.Origin == projection.OriginDispatch && a.failures[card] >= limit {
+		// A review is no further attempt: what was handed in is looked at.
+		if d.Origin == projection.OriginDispatch && d.Lane == projection.LaneReady && a.failures[card] >= limit {
 			s.fail("card %s failed %d times of %d, and run %d begins", card, a.failures[card], limit, run)
 		}
 		a.open[card] = run
@@ -159,12 +160,16 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		if d.Reviewed != a.reviewed[card] {
 			s.fail("the work of run %d of card %s is sent back, and under review is run %d", d.Reviewed, card, a.reviewed[card])
 		}
+		if e.Run == 0 {
+			fresh() // a person asks for another attempt
+		}
 		a.reviewed[card] = 0
 		closes()
 	case *eventlog.Reopened:
 		if a.open[card] != 0 {
 			s.fail("card %s is reopened beside its open run %d", card, a.open[card])
 		}
+		a.stopped[card] = false
 		a.completed[card], a.reviewed[card] = 0, 0
 		fresh()
 	case *eventlog.Retracted:

@@ -269,7 +269,7 @@ func (s *sim) work(p *simProc) {
 		say(projection.Link(s.cards[s.r.IntN(len(s.cards))], p.card, me))
 		say(projection.Block(p.card, "first that", projection.Dependency, s.policy.Limits, me))
 	case "review":
-		say(projection.RequestReview(p.card, projection.Answer{Summary: "look"}, pick(s.r, "", "tool", "other"), me))
+		say(projection.RequestReview(p.card, projection.Answer{Summary: "look"}, pick(s.r, "", "tool", "other"), nil, me))
 	case "approve":
 		say(projection.Approve(p.card, projection.Answer{}, 0, me))
 	case "changes":
@@ -507,7 +507,7 @@ func (s *sim) carryOut(want *simIntent) {
 	case "changes":
 		do = projection.RequestChanges(want.card, "no", want.of, s.policy.Limits, me)
 	case "review":
-		do = projection.RequestReview(want.card, projection.Answer{}, pick(s.r, "", "other"), me)
+		do = projection.RequestReview(want.card, projection.Answer{}, pick(s.r, "", "other"), nil, me)
 	case "complete":
 		if s.r.IntN(3) > 0 {
 			return

@@ -205,7 +205,7 @@ func (s *sim) replay(commits []eventlog.Commit) {
 			return
 		}
 		for i, e := range c.Events {
-			run := runOf(e, c.Seq+uint64(i))
+			run := c.RunOf(i)
 			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), c.Actor, describe(e.Data))
 			s.audited(e, run, c.Actor)
 		}

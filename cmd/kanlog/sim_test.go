@@ -394,7 +394,7 @@ func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider)
 	// From the log, since a refusal may leave a trace too.
 	_ = s.store.Mem.Read(before.Commit+1, func(c eventlog.Commit) error {
 		for i, e := range c.Events {
-			run := runOf(e, c.Seq+uint64(i))
+			run := c.RunOf(i)
 			s.note("  %s/%d %s by %s: %s", e.Task, run, e.Kind(), actor, describe(e.Data))
 			s.audited(e, run, actor)
 			s.ruled(e, run, c.At, actor)
@@ -402,17 +402,6 @@ func (s *sim) update(actor string, now eventlog.Time, decide projection.Decider)
 		return nil
 	})
 	return res, err
-}
-
-// runOf is the run that an event is about, which may be the one it opens.
-func runOf(e eventlog.Event, seq uint64) uint64 {
-	switch e.Data.(type) {
-	case *eventlog.Claimed, *eventlog.Completed, *eventlog.ReviewRequested, *eventlog.ChangesRequested:
-		if e.Run == 0 {
-			return seq
-		}
-	}
-	return e.Run
 }
 
 // simBoard is the board as one dispatcher sees it.

@@ -50,8 +50,8 @@ func reopenCmd(a *app) *cobra.Command {
 		Use:   "reopen ID --reason T",
 		Short: "Take back that a card is done, and what was built on it",
 		Long: `reopen lets a card that is done (or in review) be done again, with fresh budgets.
-Cards that were built on it wait again: those that are ready, in review or done go
-to todo, those that run are ended first. Their runs and results stay on record.`,
+Cards that were built on it wait again: those that are ready, scheduled, in review or
+done go to todo, those that run are ended first. Their runs and results stay on record.`,
 		Example: "  kanlog reopen t_1a2b --reason \"it was the wrong branch\"",
 		Args:    exactly(1, "one id"),
 		RunE: func(_ *cobra.Command, args []string) error {

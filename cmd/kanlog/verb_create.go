@@ -30,7 +30,7 @@ func createCmd(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d.Title, d.ID = args[0], randomID()
 			given := cmd.Flags().Changed
-			for _, name := range []string{"assignee", "tenant", "key", "branch"} {
+			for _, name := range []string{"assignee", "tenant", "key", "branch", "reviewer"} {
 				if f := cmd.Flags().Lookup(name); given(name) {
 					if err := checkGiven(name, f.Value.String()); err != nil {
 						return usage("--%v", err)
@@ -75,6 +75,7 @@ func createCmd(a *app) *cobra.Command {
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")
 	f.StringVar(&d.Tenant, "tenant", "", "namespace, handed to the worker and to children")
 	f.StringArrayVar(&d.Tags, "tag", nil, "a label (repeatable)")
+	f.StringVar(&d.Reviewer, "reviewer", "", "the profile that reviews its work (default: the profile's reviewer, or a person)")
 	f.BoolVar(&d.Triage, "triage", false, "not ready yet: somebody has to specify it")
 	f.StringVar(&d.BlockReason, "blocked", "", "start out blocked, for this reason")
 	return cmd
@@ -130,6 +131,7 @@ func (a *app) create(d projection.Draft) error {
 	}
 	made := res.Commit.Number != 0
 	a.warnNoProfile(d.Assignee)
+	a.warnNoProfile(d.Reviewer)
 	for _, why := range vain {
 		a.warn("%s: its parent %s", res.Task, why)
 	}

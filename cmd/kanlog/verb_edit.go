@@ -85,9 +85,13 @@ has read the card already; the next one sees the change.`,
 			if err != nil {
 				return err
 			}
-			return a.decide(args[0], "edit", "edited", func(id string, w projection.Writer) projection.Decider {
+			err = a.decide(args[0], "edit", "edited", func(id string, w projection.Writer) projection.Decider {
 				return projection.Edit(id, c, set.policy.Limits, w)
 			})
+			if err == nil {
+				a.warnNoProfile(reviewer)
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()

@@ -62,14 +62,15 @@ func listCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the cards, in the order of dispatch",
-		Long: `list shows the cards of the board, those that dispatch would start first on top: the
-higher priority first, and of equals the older card.
+		Long: `list shows the cards of the board, the higher priority first and of equals the older
+card: the order in which dispatch starts those that can start, but for one review,
+which goes first.
 
 --mine are the cards assigned to you: to $KANLOG_PROFILE if that is set, in a
 worker to the assignee of its card, else to the name of your account.
 
---stuck are the cards that nothing but a person moves: those that are blocked or
-in triage, and those that wait for such a card, through any number of others. It
+--stuck are the cards that nothing but a person moves: those that are blocked, in
+triage or in review by a person, and those that wait for such a card, through any number of others. It
 names the cards at the root of it, and why (--why) each of them waits.`,
 		Example: `  kanlog list
   kanlog list --status ready,running --assignee coder

@@ -29,8 +29,16 @@ func requestReviewCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			set, err := a.settings()
+			if err != nil {
+				return err
+			}
+			byProfile := map[string]string{}
+			for name, p := range set.policy.Profiles {
+				byProfile[name] = p.Reviewer
+			}
 			err = a.decide(id, "request-review", "in review", func(id string, w projection.Writer) projection.Decider {
-				return projection.RequestReview(id, given.Answer, reviewer, w)
+				return projection.RequestReview(id, given.Answer, reviewer, byProfile, w)
 			})
 			if err == nil {
 				a.warnNoProfile(reviewer)

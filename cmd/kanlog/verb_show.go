@@ -343,7 +343,7 @@ func (a *app) why(prefix string) error {
 		return err
 	case a.asJSON:
 		return a.json(whyJSON{t.ID, t.Status, text(why)})
-	case why == "" && t.Status == projection.Ready:
+	case why == "" && (t.Status == projection.Ready || t.Status == projection.Review):
 		why = "nothing holds it: the next kanlog dispatch starts it if there is room"
 	case why == "":
 		why = "it does not wait: " + t.Status
