@@ -46,15 +46,19 @@ func RequestReview(id string, a Answer, reviewer string, byProfile map[string]st
 // operator. seen is the run whose work the caller looked at, 0 if it does not say:
 // nobody approves what was handed in since.
 func underReview(v View, verb, id string, seen uint64, w Writer) (*Task, *Run, Decision, error) {
-	t, open, stop, err := answer(v, verb, id, w)
+	t, open, stop, err := fence(v, verb, id, w)
 	if err != nil || stop.Refused != nil {
+		return nil, nil, stop, err
+	}
+	if open != nil && open.Lane != LaneReview {
+		return nil, nil, Decision{}, refuse(ErrState, id, "%s refused: run %d works on the card and does not review it", verb, open.ID)
+	}
+	if t, open, stop, err = answer(v, verb, id, w); err != nil || stop.Refused != nil {
 		return nil, nil, stop, err
 	}
 	switch {
 	case t.ReviewedRun == 0 && open != nil && open.Lane == LaneReview:
 		err = refuse(ErrState, id, "%s refused: what run %d reviews was taken back, since %s was reopened", verb, open.ID, open.EndDetail)
-	case open != nil && open.Lane != LaneReview:
-		err = refuse(ErrState, id, "%s refused: run %d works on the card and does not review it", verb, open.ID)
 	case t.ReviewedRun == 0 || open == nil && t.Status != Review:
 		err = refuse(ErrState, id, "not in review but %s", t.Status)
 	case seen != 0 && seen != t.ReviewedRun:
