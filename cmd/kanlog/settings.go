@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -92,14 +93,15 @@ func (s *settings) dispatchPolicy() tick.Policy {
 }
 
 // derivedCap is how many workers a machine bears when nobody said: two a core,
-// one for each 512 MiB, at least 2 and at most 8.
-func derivedCap() int {
+// one for each 512 MiB, at least 2 and at most 8. It is asked for every card that
+// somebody wants to know something of.
+var derivedCap = sync.OnceValue(func() int {
 	n := 2 * runtime.NumCPU()
 	if mem := memTotal(); mem > 0 {
 		n = min(n, int(mem/(512<<20)))
 	}
 	return min(max(n, 2), 8)
-}
+})
 
 // memTotal is the machine's memory in bytes, 0 if it cannot be told. It reads
 // the first line only: every call of the program pays for this.
