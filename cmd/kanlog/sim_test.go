@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +49,8 @@ func TestSimulation(t *testing.T) {
 		}
 		return
 	}
+	// Histories are short and leave nothing behind: collecting less often is faster.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	reached := newReach()
 	for i := range *simCount {
 		seed := *simFirst + uint64(i)
@@ -287,8 +291,10 @@ type simDispatcher struct {
 	dead bool
 	over bool
 	die  chan struct{}
-	// starts are the goroutines that start a worker, and for which run.
-	starts sync.Map
+	// starts are the goroutines that start a worker, and for which run; starting
+	// says that there are any, since asking which one this is takes time.
+	starts   sync.Map
+	starting atomic.Bool
 }
 
 func (d *simDispatcher) tick() {
@@ -331,8 +337,10 @@ type simRequest struct {
 func (d *simDispatcher) yield(what string) {
 	// Several starts of one tick may wait at the same place; which of them goes
 	// on must not hang on which of them came first.
-	if run, ok := d.starts.Load(goroutine()); ok {
-		what = fmt.Sprintf("%s of run %d", what, run)
+	if d.starting.Load() {
+		if run, ok := d.starts.Load(goroutine()); ok {
+			what = fmt.Sprintf("%s of run %d", what, run)
+		}
 	}
 	r := &simRequest{d, what, make(chan bool)}
 	d.s.reqMu.Lock()
@@ -483,6 +491,7 @@ func (w simWorld) Claimer() eventlog.Process {
 
 func (w simWorld) Start(l tick.Launch, begin func(fork func() error) error) (tick.Started, error) {
 	w.d.starts.Store(goroutine(), l.Run)
+	w.d.starting.Store(true)
 	w.d.yield("prepare")
 	s := w.d.s
 	late := s.r.IntN(2) == 0
