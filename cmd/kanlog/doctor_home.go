@@ -41,8 +41,8 @@ func (d *doctor) places() (dirs, files []string) {
 
 // checkCurrent finds a file current that names no board.
 func (d *doctor) checkCurrent() ([]finding, error) {
-	if d.current == nil || errors.Is(d.current, fs.ErrPermission) { // that is the matter of owners
-		return nil, nil
+	if _, err := os.Stat(d.a.currentFile()); d.current == nil || errors.Is(err, fs.ErrPermission) {
+		return nil, nil // what may not be looked at is the matter of owners
 	}
 	return []finding{found(sevError, d.a.currentFile(), d.current.Error(),
 		"every call that names no board fails; here "+defaultBoard+" was looked at instead", d.run("boards", "switch", defaultBoard))}, nil

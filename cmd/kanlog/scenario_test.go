@@ -166,12 +166,12 @@ func killStrays(t *testing.T, work string) {
 	}
 	ours := func(proc string) bool {
 		for _, file := range []string{"environ", "cmdline"} {
-			if b, err := os.ReadFile(filepath.Join(proc, file)); err == nil && bytes.Contains(b, []byte(work)) {
+			if b, err := os.ReadFile(filepath.Join(proc, file)); err == nil && bytes.Contains(b, []byte(work+"/")) {
 				return true
 			}
 		}
 		cwd, err := os.Readlink(filepath.Join(proc, "cwd"))
-		return err == nil && strings.HasPrefix(cwd, work)
+		return err == nil && strings.HasPrefix(cwd+"/", work+"/")
 	}
 	for range 50 {
 		found := false
