@@ -46,14 +46,15 @@ func RequestReview(id string, a Answer, reviewer string, byProfile map[string]st
 // operator. seen is the run whose work the caller looked at, 0 if it does not say:
 // nobody approves what was handed in since.
 func underReview(v View, verb, id string, seen uint64, w Writer) (*Task, *Run, Decision, error) {
-	t, open, stop, err := fence(v, verb, id, w)
+	_, open, stop, err := fence(v, verb, id, w)
 	if err != nil || stop.Refused != nil {
 		return nil, nil, stop, err
 	}
 	if open != nil && open.Lane != LaneReview {
 		return nil, nil, Decision{}, refuse(ErrState, id, "%s refused: run %d works on the card and does not review it", verb, open.ID)
 	}
-	if t, open, stop, err = answer(v, verb, id, w); err != nil || stop.Refused != nil {
+	t, open, stop, err := answer(v, verb, id, w)
+	if err != nil || stop.Refused != nil {
 		return nil, nil, stop, err
 	}
 	switch {
