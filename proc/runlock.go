@@ -59,7 +59,7 @@ func (l *runLock) close() {
 }
 
 // openOutput opens a run's output file for appending, 0600. Its directory is there:
-// whoever claimed the run made it. A supervisor that comes late must not make it
+// who starts the supervisor makes it. A supervisor that comes late must not make it
 // anew where the board has been moved away since, or what is left there would pass
 // for a damaged board.
 func openOutput(path string) (*os.File, error) {

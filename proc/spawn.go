@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -86,6 +87,9 @@ func Spawn(s SpawnSpec) (*Child, error) {
 		return nil, fmt.Errorf("spawn: spec: %w", err)
 	}
 	defer spec.Close()
+	if err := os.MkdirAll(filepath.Dir(s.OutputPath), 0o700); err != nil {
+		return nil, fmt.Errorf("spawn: output directory: %w", err)
+	}
 	output, err := openOutput(s.OutputPath)
 	if err != nil {
 		return nil, fmt.Errorf("spawn: %w", err)
