@@ -30,7 +30,7 @@ func TestSuperviseDeafTree(t *testing.T) {
 			t.Errorf("process %d lives", pid)
 		}
 	}
-	if e := NewProber().Probe(id); e.Answer != Dead {
+	if e := settled(t, id); e.Answer != Dead {
 		t.Errorf("evidence %+v", e)
 	}
 	if !strings.Contains(r.output(), "signal SIGKILL, ended by kanlog") {
@@ -95,7 +95,7 @@ func TestSuperviseLeftBehind(t *testing.T) {
 			t.Errorf("%s: process %d lives", name, pid)
 		}
 	}
-	if e := NewProber().Probe(id); e.Answer != Dead {
+	if e := settled(t, id); e.Answer != Dead {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -113,7 +113,7 @@ func TestSuperviseForkBomb(t *testing.T) {
 	if rec := r.ended(); rec.Cause != CauseTerminated {
 		t.Errorf("record %+v", rec)
 	}
-	if e := NewProber().Probe(id); e.Answer != Dead {
+	if e := settled(t, id); e.Answer != Dead {
 		t.Errorf("evidence %+v", e)
 	}
 }

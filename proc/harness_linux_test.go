@@ -226,3 +226,15 @@ func lives(pid int) bool {
 	s, err := parseStat(line)
 	return err == nil && !s.ended()
 }
+
+// settled is what is known of a run whose supervisor is gone. A look that falls on
+// a process of another test that is just executing holds, as it must; the next one
+// tells, as the next tick's does.
+func settled(t *testing.T, id Identity) (e Evidence) {
+	t.Helper()
+	await(t, "an answer about the run", func() bool {
+		e = NewProber().Probe(id)
+		return e.Answer != Held
+	})
+	return e
+}

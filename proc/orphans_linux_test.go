@@ -205,7 +205,7 @@ func TestRefuteForReal(t *testing.T) {
 	id := r.mustRegister()
 	other := id
 	other.Token, other.OutputInode = id.Token+"0", "0:0"
-	if e := NewProber().Probe(other); e.Answer != Dead || !strings.Contains(e.Why, "token") {
+	if e := settled(t, other); e.Answer != Dead || !strings.Contains(e.Why, "token") {
 		t.Errorf("other token: %+v", e)
 	}
 	other = id
