@@ -33,7 +33,7 @@ type Identity struct {
 	OutputInode string
 	// OutputPath is where that file was.
 	OutputPath string
-	// Token is the token of the run, "<board uuid>/<run>". Empty for a claimer.
+	// Token is the token of the run, see [NewToken]. Empty for a claimer.
 	Token string
 }
 

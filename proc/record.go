@@ -105,7 +105,8 @@ func syncDir(path string) error {
 
 // ReadRecord returns the record at path, or nil and no error if there is none.
 // A record of another run or token, one with an unknown cause, and anything
-// that is not a record, are errors: they say nothing about this run.
+// that is not a record, are errors: they say nothing about this run. Of a run
+// that is not known to have registered the token has no mark: "<board>/<run>".
 func ReadRecord(path, token string, run uint64) (*Record, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +131,7 @@ func ReadRecord(path, token string, run uint64) (*Record, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("exit record %s: more than one value", path)
 	}
-	if r.Run != run || r.Token != token {
+	if r.Run != run || !isStartOf(r.Token, token) {
 		return nil, fmt.Errorf("exit record %s is that of run %d (token %q), not of run %d", path, r.Run, r.Token, run)
 	}
 	switch r.Cause {

@@ -84,6 +84,16 @@ func TestRecordOfAnother(t *testing.T) {
 	if r, err := ReadRecord(path, "c/1", 1); r != nil || err == nil {
 		t.Errorf("other token: %v %v", r, err)
 	}
+	// Of a start: this one, or any if none is known; never that of another.
+	marked := filepath.Join(t.TempDir(), "1.exit")
+	if err := WriteRecord(marked, Record{Run: 1, Token: NewToken("b", "1", "ab"), Cause: CauseExited, ExitCode: &code}); err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]bool{"b/1/ab": true, "b/1": true, "b/1/a": false, "b/1/": false, "b/1/abc": false, "b": false, "b/": false, "": false} {
+		if r, err := ReadRecord(marked, token, 1); (r != nil) != want || (err == nil) != want {
+			t.Errorf("the start %q: %v %v", token, r, err)
+		}
+	}
 	// Who was refused does not overwrite the one who ran.
 	if err := WriteRecord(path, Record{Run: 1, Token: "b/1", Cause: CauseNeverStarted}); err != nil {
 		t.Fatal(err)

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"strings"
 )
 
 // Marked is a process that carries the token of a run.
 type Marked struct {
-	PID int
-	Run string // the token's part behind the slash
+	PID   int
+	Run   string // as the token names it
+	Token string
 }
 
 // Marked lists the processes that carry a token of this board (its uuid in hex),
@@ -30,8 +30,8 @@ func (p *Prober) Marked(board string) ([]Marked, error) {
 	}
 	var list []Marked
 	for _, q := range p.scan.processes {
-		if run, ok := strings.CutPrefix(q.token, board+"/"); ok && !excluded[q.pid] {
-			list = append(list, Marked{PID: q.pid, Run: run})
+		if run, ours := runOf(q.token, board); ours && !excluded[q.pid] {
+			list = append(list, Marked{PID: q.pid, Run: run, Token: q.token})
 		}
 	}
 	return list, nil

@@ -18,14 +18,14 @@ func TestMarked(t *testing.T) {
 	w.procs[400].env += TokenVariable + "=board/9\x00"
 	w.procs[herePID].env += TokenVariable + "=board/9\x00"
 	for pid, env := range map[int]string{
-		601: "=board/7\x00", 602: "=boards/7\x00", 603: "=other/7\x00", 604: "=board\x00",
+		601: "=board/7/ab\x00", 602: "=boards/7\x00", 603: "=other/7\x00", 604: "=board\x00",
 	} {
 		w.procs[pid] = &fakeProc{state: 'T', threads: 1, parent: 1, session: pid, start: "8000", env: TokenVariable + env}
 	}
 	w.procs[605] = &fakeProc{state: 'Z', threads: 1, parent: 1, session: 605, start: "8000", env: TokenVariable + "=board/7\x00"}
 	p := &Prober{world: w}
 	got, err := p.Marked("board")
-	if want := []Marked{{300, "12"}, {601, "7"}}; err != nil || !reflect.DeepEqual(got, want) {
+	if want := []Marked{{300, "12", "board/12"}, {601, "7", "board/7/ab"}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)
 	}
 	if !p.Stopped(601) || p.Stopped(300) || p.Stopped(999) {

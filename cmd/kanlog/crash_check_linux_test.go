@@ -82,7 +82,7 @@ func (c *crash) look(pid int) (p crashProc, ours bool) {
 		p.kind = "tool"
 	}
 	if p.card == "" {
-		run, _, _ := bytes.Cut(token, []byte{0})
+		run, _, _ := bytes.Cut(token, []byte{'/'}) // a mark follows it
 		_, card, _ := bytes.Cut(env, []byte("KANLOG_TASK="))
 		card, _, _ = bytes.Cut(card, []byte{0})
 		p.run, p.card = string(run), string(card)

@@ -122,8 +122,10 @@ func (d *doctor) strays(marked []proc.Marked) (list []stray, err error) {
 			switch {
 			case err != nil:
 				return err
+			case r != nil && r.Token != "" && r.Token != m.Token:
+				continue // of a copy of this board, which has the same id and run
 			case r == nil:
-				list = append(list, stray{m, "which this board does not know"})
+				list = append(list, stray{m, "which this board does not know (a copy of it may)"})
 			case !r.Open() && !r.HasWorker:
 				list = append(list, stray{m, "which is over (" + r.Task + ", " + r.Outcome + ")"})
 			}

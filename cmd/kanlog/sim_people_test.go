@@ -36,7 +36,7 @@ type simSupervisor struct {
 	rec        proc.Record
 }
 
-func (s *sim) token(run uint64) string { return token(s.store.Mem.UUID(), run) }
+func (s *sim) token(run uint64) string { return startOf(s.store.Mem.UUID(), run) }
 
 func (s *sim) newSupervisor(d *simDispatcher, l tick.Launch) *simSupervisor {
 	p := s.m.add(d.proc.ns, d.proc, "supervisor")

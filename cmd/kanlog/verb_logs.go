@@ -251,7 +251,7 @@ func (a *app) logsEnd(id string, run uint64) error {
 	if err != nil {
 		return err
 	}
-	rec, err := proc.ReadRecord(a.files().record(id, run), token(uuid, run), run)
+	rec, err := proc.ReadRecord(a.files().record(id, run), startOf(uuid, run), run)
 	switch {
 	case err != nil:
 		a.warn("run %d: its exit record cannot be read: %v", run, err)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -46,9 +48,16 @@ func (a *app) newWorld() (*world, error) {
 	return &world{a: a, store: store, uuid: uuid, set: set, self: processOf(proc.Self())}, nil
 }
 
-// token is what marks every process of a run.
-func token(uuid [16]byte, run uint64) string {
+// startOf is the token of a run without the mark of one start.
+func startOf(uuid [16]byte, run uint64) string {
 	return hex.EncodeToString(uuid[:]) + "/" + strconv.FormatUint(run, 10)
+}
+
+// newToken is what marks every process of one start of a run.
+func newToken(uuid [16]byte, run uint64) string {
+	var mark [8]byte
+	_, _ = rand.Read(mark[:]) // never fails: the program ends if the system cannot
+	return proc.NewToken(hex.EncodeToString(uuid[:]), strconv.FormatUint(run, 10), hex.EncodeToString(mark[:]))
 }
 
 func processOf(id proc.Identity) eventlog.Process {
@@ -65,10 +74,10 @@ func (w *world) identity(r *projection.Run) proc.Identity {
 // Claimer is this process.
 func (w *world) Claimer() eventlog.Process { return w.self }
 
-// Record reads a run's exit record. A claim that never registered has none
-// that could concern it: its token is known all the same.
+// Record reads a run's exit record. Of a claim that never registered no token is
+// on the board: the record of who was refused is told by its run.
 func (w *world) Record(r *projection.Run) (*projection.ExitRecord, error) {
-	rec, err := proc.ReadRecord(w.a.files().record(r.Task, r.ID), token(w.uuid, r.ID), r.ID)
+	rec, err := proc.ReadRecord(w.a.files().record(r.Task, r.ID), cmp.Or(r.Token, startOf(w.uuid, r.ID)), r.ID)
 	switch {
 	case errors.Is(err, syscall.EIO):
 		return nil, fmt.Errorf("%w: %w", tick.ErrInfrastructure, err)
@@ -153,7 +162,7 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	if err := begin(func() error { return w.writeContext(contextFile, t.ID) }); err != nil {
 		return nil, hostRefused(fmt.Errorf("context file: %w", err))
 	}
-	tok := token(w.uuid, l.Run)
+	tok := newToken(w.uuid, l.Run)
 	env := w.environment(l, tok, workspace, contextFile)
 	spec, err := json.Marshal(superviseSpec{
 		BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
