@@ -232,3 +232,60 @@ func TestBackOff(t *testing.T) {
 		}
 	}
 }
+
+// TestLoweredLimit: a limit that is lowered where no end of a run judges it holds
+// at the next start, and a raised one lets the card go on.
+func TestLoweredLimit(t *testing.T) {
+	retries := func(n int64) Changes { return Changes{MaxRetries: &n} }
+	for _, c := range []struct {
+		name         string
+		whose        string
+		lower, raise func(b *board)
+	}{
+		{"the card's own, while a run goes on that ends without being counted", "task",
+			func(b *board) {
+				run := b.start("a")
+				w := b.worker("a", run)
+				b.must(Edit(b.id("a"), retries(1), b.limits, Writer{}))
+				b.must(Link(b.create("first"), b.id("a"), w))
+				b.must(Block(b.id("a"), "first that", Dependency, b.limits, w))
+				b.ends(run, 0)
+				b.must(Complete(b.id("first"), Answer{}, Writer{}))
+			},
+			func(b *board) { b.must(Edit(b.id("a"), retries(9), b.limits, Writer{})) }},
+		{"the settings'", "settings",
+			func(b *board) { b.limits.FailureLimit = 1 },
+			func(b *board) {
+				b.limits.FailureLimit = 3
+				b.must(PromoteParked(b.id("a"), b.limits))
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBoard(t)
+			b.limits.FailureLimit = 3
+			b.create("a")
+			b.attempt("a", 1)
+			b.wait(time.Hour)
+			c.lower(b)
+			b.wait(time.Hour)
+			equal(t, "the status", b.task("a").Status, Ready)
+			last := b.task("a").LastRun
+
+			events := b.must(Claim(b.claimFor("a"), Writer{})).Commit.Events
+			equal(t, "the events", len(events), 1)
+			g, ok := events[0].Data.(*eventlog.GaveUp)
+			if !ok {
+				t.Fatalf("a %s", events[0].Kind())
+			}
+			equal(t, "the event", *g, eventlog.GaveUp{
+				Budget: "failures", Failures: 1, Limit: 1, LimitSource: c.whose, Reason: "1 of 1 attempts failed; the last: exited with 1",
+			})
+			equal(t, "the status", b.task("a").Status, Blocked)
+			equal(t, "the last run", b.task("a").LastRun, last)
+
+			c.raise(b)
+			equal(t, "the status under a higher limit", b.task("a").Status, Ready)
+			b.start("a")
+		})
+	}
+}

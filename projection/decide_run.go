@@ -27,10 +27,13 @@ type ClaimFor struct {
 	Assignee    string        // a dispatched claim is void if the card is for another by now
 	Reviewer    string        // who reviews the assignee's work by the settings, "" for a person
 	Caps        Caps
+	Limits      Limits
 }
 
 // Claim opens a run: exclusive ownership of a card. It refuses while anything
-// of an earlier run may be alive (I2).
+// of an earlier run may be alive (I2). A dispatched claim of a card whose budgets
+// are used up is its gave_up instead: a limit may have been lowered while its last
+// run went on, or in the settings, and no end of a run has judged that.
 func Claim(c ClaimFor, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if err := checkName("the name", c.Holder); err != nil {
@@ -84,6 +87,15 @@ func Claim(c ClaimFor, w Writer) Decider {
 				return Decision{}, err
 			}
 			d.Deadline = now.Add(c.LaunchGrace)
+			if d.Lane == LaneReady { // a review is no further attempt
+				counts, err := v.CountsOf(t)
+				if err != nil {
+					return Decision{}, err
+				}
+				if g := c.Limits.gaveUp(t, counts, t.LastError); g != nil {
+					return decided(t.ID, event(t.ID, 0, g)), nil
+				}
+			}
 		}
 		return decided(t.ID, event(t.ID, 0, d)), nil
 	}

@@ -185,7 +185,7 @@ func (h *fixture) card(d Draft) string {
 func (h *fixture) run(card, origin string) uint64 {
 	c := ClaimFor{
 		Task: card, Origin: origin, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Second, OnCleanExit: CleanReview,
-		Claimer: eventlog.Process{PID: 7, Fingerprint: "boot:1|70", Machine: "m", PIDNS: "4026531836"},
+		Claimer: eventlog.Process{PID: 7, Fingerprint: "boot:1|70", Machine: "m", PIDNS: "4026531836"}, Limits: h.l,
 	}
 	run := h.do("dispatcher:host/7-abc", Claim(c, Writer{})).Commit.Seq
 	if origin == OriginDispatch {
@@ -247,7 +247,7 @@ func (h *fixture) write() {
 	h.end(h.run(c, OriginDispatch), code(4))
 
 	d := card("violates")
-	cl := ClaimFor{Task: d, Origin: OriginDispatch, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Second, OnCleanExit: CleanViolation}
+	cl := ClaimFor{Task: d, Origin: OriginDispatch, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Second, OnCleanExit: CleanViolation, Limits: h.l}
 	run = h.do("dispatcher:host/7-abc", Claim(cl, Writer{})).Commit.Seq
 	h.do("supervisor:x/1", Register(Registration{Task: d, Run: run, Token: "t", Worker: eventlog.Process{PID: 9, Fingerprint: "unverified"}}))
 	h.end(run, code(0))

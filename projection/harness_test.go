@@ -123,7 +123,7 @@ func (b *board) claimFor(title string) ClaimFor {
 	return ClaimFor{
 		Task: b.id(title), Origin: OriginDispatch, Assignee: b.task(title).Assignee,
 		Claimer: eventlog.Process{PID: 10, Fingerprint: "boot:1|10"},
-		TTL:     15 * time.Minute, LaunchGrace: 30 * time.Second,
+		TTL:     15 * time.Minute, LaunchGrace: 30 * time.Second, Limits: b.limits,
 	}
 }
 

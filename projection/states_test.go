@@ -431,7 +431,7 @@ func (s *stateStory) claim(origin, onCleanExit string) error {
 	t := s.task(s.store, s.card)
 	return s.update(projection.Claim(projection.ClaimFor{
 		Task: s.card, Origin: origin, Assignee: t.Assignee, OnCleanExit: onCleanExit,
-		TTL: time.Minute, LaunchGrace: time.Minute, MaxRuntime: time.Hour,
+		TTL: time.Minute, LaunchGrace: time.Minute, MaxRuntime: time.Hour, Limits: s.limits,
 	}, projection.Writer{}))
 }
 

@@ -44,6 +44,10 @@ func TestAdmit(t *testing.T) {
 			cards: []*projection.Task{card("a", "coder", 9, 1), card("b", "coder", 8, 2), card("c", "coder", 7, 3), card("z", "other", 0, 4)}},
 		{name: "the board's cap", active: runs("other", "other"), most: -1, picks: "a", waits: "b: the board's cap is reached: 3 of 3",
 			cards: []*projection.Task{card("a", "other", 0, 1), card("b", "other", 0, 2)}},
+		{name: "slots that only a person sets free are named", active: []*projection.Run{{Assignee: "other"}, {Assignee: "coder", Task: "t_1"}, {Assignee: "coder", Task: "t_2", DeferredReason: "x"}},
+			most: -1, waits: "a: the board's cap is reached: 3 of 3 running, 1 of them asked to end and neither proven nor ruled out (kanlog why t_2)", cards: []*projection.Task{card("a", "other", 0, 1)}},
+		{name: "and not those of others", active: []*projection.Run{{Assignee: "coder"}, {Assignee: "coder"}, {Assignee: "other", Task: "t_2", DeferredReason: "x"}},
+			most: -1, board: 9, waits: "a: the cap of coder is reached: 2 of 2 running$", cards: []*projection.Task{card("a", "coder", 0, 1)}},
 		{name: "active runs count for their profile", active: runs("coder", "coder"), most: -1, picks: "z", waits: "a: the cap of coder is reached: 2 of 2",
 			cards: []*projection.Task{card("a", "coder", 9, 1), card("z", "other", 0, 2)}},
 		{name: "more active than the cap, since it was lowered", active: runs("x", "x", "x", "x"), most: -1, waits: "a: the board's cap is reached: 4 of 3",
@@ -88,7 +92,7 @@ func TestAdmit(t *testing.T) {
 				each := strings.Split(c.waits, "; ")
 				for i, w := range each {
 					id, reason, _ := strings.Cut(w, ": ")
-					if len(waiting) != len(each) || waiting[i].Task != id || !strings.Contains(waiting[i].Reason, reason) {
+					if len(waiting) != len(each) || waiting[i].Task != id || !strings.Contains(waiting[i].Reason+"$", reason) {
 						t.Errorf("waits %v, want %s", waiting, c.waits)
 					}
 				}
@@ -241,7 +245,7 @@ func TestARetainedWorkerTakesASlotOfBoardAndProfile(t *testing.T) {
 			// the transaction of the claim.
 			_, err = b.Update("dispatcher:host/2", b.now, projection.Claim(projection.ClaimFor{
 				Task: b.cards["second"], Origin: projection.OriginDispatch, Assignee: "coder", TTL: time.Minute, LaunchGrace: time.Minute,
-				Caps: projection.Caps{Board: c.board, Profile: c.profile},
+				Caps: projection.Caps{Board: c.board, Profile: c.profile}, Limits: projection.DefaultLimits(),
 			}, projection.Writer{}))
 			if !errors.Is(err, projection.ErrState) {
 				t.Errorf("a claim beside it: %v", err)

@@ -154,7 +154,7 @@ func (b *bench) claim(title string) uint64 {
 	b.must(projection.Claim(projection.ClaimFor{
 		Task: b.cards[title], Origin: projection.OriginDispatch, Assignee: b.task(title).Assignee,
 		TTL: 15 * time.Minute, LaunchGrace: 30 * time.Second, OnCleanExit: projection.CleanComplete,
-		MaxRuntime: b.d.Policy.Profiles[b.task(title).Assignee].MaxRuntime,
+		MaxRuntime: b.d.Policy.Profiles[b.task(title).Assignee].MaxRuntime, Limits: b.d.Policy.Limits,
 	}, projection.Writer{}))
 	return b.task(title).CurrentRun
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -41,7 +42,7 @@ func (t *tick) start(ctx context.Context) error {
 		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
-			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime,
+			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime, Limits: t.Policy.Limits,
 			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress, Breaker: t.Policy.Breaker},
 		}, projection.Writer{}))
 		switch {
@@ -53,6 +54,9 @@ func (t *tick) start(ctx context.Context) error {
 			// claimed is not forked.
 			wg.Wait()
 			return err
+		}
+		if _, claimed := events[0].Data.(*eventlog.Claimed); !claimed {
+			continue // its budgets are used up; the report says so
 		}
 		run := events[0].Run
 		if t.o.DryRun {

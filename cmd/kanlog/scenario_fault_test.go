@@ -211,7 +211,7 @@ func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	res, err := store.Update("dispatcher:before/1-000000", now, projection.Claim(projection.ClaimFor{
 		Task: id, Origin: projection.OriginDispatch, Assignee: assignee, Claimer: worker,
-		TTL: time.Hour, LaunchGrace: time.Minute, OnCleanExit: projection.CleanViolation,
+		TTL: time.Hour, LaunchGrace: time.Minute, OnCleanExit: projection.CleanViolation, Limits: projection.DefaultLimits(),
 	}, projection.Writer{}))
 	ts.Check(err)
 	run := res.Commit.Seq

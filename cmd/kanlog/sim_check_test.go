@@ -12,6 +12,7 @@ import (
 
 	"kanlog/eventlog"
 	"kanlog/projection"
+	"kanlog/tick"
 )
 
 func (s *sim) task(id string) (t *projection.Task) {
@@ -336,7 +337,15 @@ func (s *sim) settled() bool {
 
 func (s *sim) why(t *projection.Task) (why string) {
 	_ = s.store.View(func(v projection.View) (err error) {
-		why, err = v.Why(t, s.now(), projection.Waiting{})
+		full, err := tick.Full(v, s.policy, s.now())
+		if err != nil {
+			return err
+		}
+		profiles := map[string]bool{}
+		for name := range s.policy.Profiles {
+			profiles[name] = true
+		}
+		why, err = v.Why(t, s.now(), projection.Waiting{Profiles: profiles, Full: full})
 		return err
 	})
 	return why
@@ -355,7 +364,9 @@ func (s *sim) rests(t *projection.Task) bool {
 	}
 	switch t.Status {
 	case projection.Ready, projection.Scheduled:
-		return false
+		// No place will be free until a person has looked after those that are
+		// held; the card says so.
+		return s.heldFull(t.Starter()) && strings.Contains(s.why(t), "neither proven nor ruled out")
 	case projection.Review:
 		return t.Reviewer == "" // a person's
 	case projection.Todo:
@@ -369,6 +380,26 @@ func (s *sim) rests(t *projection.Task) bool {
 		return false
 	}
 	return true
+}
+
+// heldFull tells whether runs that only a person can set free take every place
+// that an assignee has.
+func (s *sim) heldFull(assignee string) bool {
+	total, mine := 0, 0
+	_ = s.store.View(func(v projection.View) error {
+		active, err := v.Active()
+		for _, r := range active {
+			if r.DeferredReason == "" {
+				continue
+			}
+			if total++; r.Assignee == assignee {
+				mine++
+			}
+		}
+		return err
+	})
+	most := s.policy.Profiles[assignee].MaxInProgress
+	return total >= s.policy.MaxInProgress || most > 0 && mine >= most
 }
 
 // simReach is what all histories together came across: a simulation that meets
