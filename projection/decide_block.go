@@ -51,7 +51,7 @@ func Block(id, reason, kind string, l Limits, w Writer) Decider {
 			// It says what the card that gave up waits for: held from here on.
 		case t.Status == Blocked:
 			return Decision{}, refuse(ErrState, id, "blocked before%s", colon(t.BlockReason))
-		case t.Status == Done || t.Status == Archived:
+		case t.Over():
 			return Decision{}, refuse(ErrState, id, "%s; only an open card can be blocked", t.Status)
 		case t.Status == Todo && d.To == Todo:
 			return already(id, "waits already; it goes on by itself when what it waits for is done"), nil
@@ -89,6 +89,6 @@ func Unblock(id string, w Writer) Decider {
 		if err != nil {
 			return Decision{}, err
 		}
-		return goOn(v, t, event(id, 0, &eventlog.Unblocked{To: to}))
+		return letGoOn(v, t, event(id, 0, &eventlog.Unblocked{To: to}))
 	}
 }

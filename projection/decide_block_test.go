@@ -102,7 +102,7 @@ func TestBlockLoop(t *testing.T) {
 		d := one[*eventlog.BlockLoop](t, events)
 		equal(t, "times, of", [2]int64{d.Times, d.Limit}, [2]int64{3, 3})
 		equal(t, "the status", b.task("a").Status, Triage)
-		why, err := b.view().Why(b.task("a"), b.now, Waiting{})
+		why, err := b.view().Why(b.task("a"), b.now, Admission{})
 		if err != nil || !strings.Contains(why, "blocked it 3 times for the same kind of reason (needs_input: which port?)") || !strings.Contains(why, "kanlog promote") {
 			t.Errorf("why: %q, %v", why, err)
 		}

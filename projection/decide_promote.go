@@ -73,7 +73,7 @@ func Promote(id string, w Writer) Decider {
 		if t.ReviewedRun != 0 {
 			to = Review
 		}
-		return goOn(v, t, event(id, 0, &eventlog.Promoted{To: to, Reason: promotedByHand}))
+		return letGoOn(v, t, event(id, 0, &eventlog.Promoted{To: to, Reason: promotedByHand}))
 	}
 }
 
@@ -84,10 +84,10 @@ func holdOf(t *Task, now eventlog.Time) string {
 	return t.HoldReason + " until " + toSecond(t.HoldUntil)
 }
 
-// goOn is an operator's word that a card goes on. If the process of an older run
+// letGoOn is an operator's word that a card goes on. If the process of an older run
 // is being ended since the card was cancelled or put away, the later word counts:
 // when it is gone the card must not be held for the earlier one.
-func goOn(v View, t *Task, e eventlog.Event) (Decision, error) {
+func letGoOn(v View, t *Task, e eventlog.Event) (Decision, error) {
 	events := []eventlog.Event{e}
 	if t.Worker != 0 {
 		r, err := v.runOf(t.Worker)

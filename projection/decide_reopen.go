@@ -35,7 +35,7 @@ func Reopen(id, reason string, w Writer) Decider {
 		if err != nil {
 			return Decision{}, err
 		}
-		d, err := goOn(v, t, event(id, 0, &eventlog.Reopened{Reason: reason, To: to}))
+		d, err := letGoOn(v, t, event(id, 0, &eventlog.Reopened{Reason: reason, To: to}))
 		if err == nil && t.Status == Done {
 			d.Events, err = retract(v, id, d.Events)
 		}

@@ -35,7 +35,7 @@ func TestRequestReview(t *testing.T) {
 				equal(t, "the words", r.Summary+r.Result+string(r.Metadata), `lookr{"n": 1.0}`)
 				equal(t, "the worker stays on record", c.Worker, 2)
 				equal(t, "the card has no result yet", c.Result, "")
-				why, err := b.view().Why(c, b.now, Waiting{})
+				why, err := b.view().Why(c, b.now, Admission{})
 				equal(t, "the error", err, nil)
 				equal(t, "why", why, "waits for a review of run 2 by a person: kanlog approve "+c.ID+", or kanlog request-changes "+c.ID+" REASON")
 				b.ends(2, 0)
@@ -47,7 +47,7 @@ func TestRequestReview(t *testing.T) {
 				equal(t, "startable beside the process", b.task("a").Startable(b.now), false)
 				b.ends(2, 0)
 				equal(t, "startable when that is gone", b.task("a").Startable(b.now), true)
-				why, err := b.view().Why(b.task("a"), b.now, Waiting{Profiles: map[string]bool{"coder": true}})
+				why, err := b.view().Why(b.task("a"), b.now, Admission{Profiles: map[string]bool{"coder": true}})
 				if err != nil || !strings.Contains(why, `no profile "rev" in the settings`) {
 					t.Errorf("why: %q, %v", why, err)
 				}

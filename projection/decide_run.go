@@ -6,14 +6,6 @@ import (
 	"kanlog/eventlog"
 )
 
-// Caps bound how many runs may be active at once; 0 means no bound. A closed
-// run whose process lives on counts like an open one.
-type Caps struct {
-	Board   int
-	Profile int // for the assignee of the card in question
-	Breaker Breaker
-}
-
 // ClaimFor is what a claimer knows.
 type ClaimFor struct {
 	Task        string
@@ -83,8 +75,12 @@ func Claim(c ClaimFor, w Writer) Decider {
 			if t.heldAt(now) {
 				return Decision{}, refuse(ErrState, t.ID, "held until %s (%s)", t.HoldUntil, t.HoldReason)
 			}
-			if err := c.Caps.check(v, t, now); err != nil {
+			full, err := c.Caps.fullNow(v, t.Starter(), now)
+			if err != nil {
 				return Decision{}, err
+			}
+			if full != "" {
+				return Decision{}, refuse(ErrState, t.ID, "%s", full)
 			}
 			d.Deadline = now.Add(c.LaunchGrace)
 			if d.Lane == LaneReady { // a review is no further attempt
@@ -99,33 +95,6 @@ func Claim(c ClaimFor, w Writer) Decider {
 		}
 		return decided(t.ID, event(t.ID, 0, d)), nil
 	}
-}
-
-func (c Caps) check(v View, t *Task, now eventlog.Time) error {
-	active, err := v.Active()
-	if err != nil {
-		return err
-	}
-	mine := 0
-	for _, r := range active {
-		if r.Assignee == t.Starter() {
-			mine++
-		}
-	}
-	if c.Board > 0 && len(active) >= c.Board {
-		return refuse(ErrState, t.ID, "the board's cap is reached (%d of %d)", len(active), c.Board)
-	}
-	if c.Profile > 0 && mine >= c.Profile {
-		return refuse(ErrState, t.ID, "the cap of %s is reached (%d of %d)", t.Starter(), mine, c.Profile)
-	}
-	alike, err := v.Alike(t.Starter())
-	if err != nil {
-		return err
-	}
-	if room, why := c.Breaker.Room(t.Starter(), alike, active, now); room == 0 {
-		return refuse(ErrState, t.ID, "%s", why)
-	}
-	return nil
 }
 
 func by(r *Run) string {

@@ -109,16 +109,16 @@ func TestClaim(t *testing.T) {
 			given: func(b *board) { held(b); b.wait(-ClockSlack - time.Second) }, when: claim(), want: "claimed"},
 		{name: "a back-off booked after the tick had read its time", kind: ErrState, says: "back-off",
 			given: func(b *board) { held(b); b.wait(-ClockSlack) }, when: claim()},
-		{name: "the board is full", kind: ErrState, says: "the board's cap is reached (1 of 1)",
+		{name: "the board is full", kind: ErrState, says: "the board's cap is reached: 1 of 1 running",
 			given: func(b *board) { card(b); b.create("x"); b.claim("x") },
 			when:  claim(func(c *ClaimFor) { c.Caps.Board = 1 })},
-		{name: "the profile is full", kind: ErrState, says: "the cap of coder is reached (1 of 1)",
+		{name: "the profile is full", kind: ErrState, says: "the cap of coder is reached: 1 of 1 running",
 			given: func(b *board) { card(b); b.create("x"); b.claim("x") },
 			when:  claim(func(c *ClaimFor) { c.Caps = Caps{Board: 5, Profile: 1} })},
 		{name: "another profile's runs take no slot of this one", want: "claimed",
 			given: func(b *board) { card(b); b.create("x", func(d *Draft) { d.Assignee = "other" }); b.claim("x") },
 			when:  claim(func(c *ClaimFor) { c.Caps = Caps{Board: 5, Profile: 1} })},
-		{name: "a closed run whose process may live takes a slot", kind: ErrState, says: "cap is reached (1 of 1)",
+		{name: "a closed run whose process may live takes a slot", kind: ErrState, says: "cap is reached: 1 of 1 running",
 			given: func(b *board) {
 				card(b)
 				b.create("x")

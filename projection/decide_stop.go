@@ -150,7 +150,7 @@ func Cancel(id string, run uint64, reason, evidence string, w Writer) Decider {
 			return stop, err
 		}
 		switch {
-		case t.Status == Done || t.Status == Archived:
+		case t.Over():
 			return Decision{}, refuse(ErrState, id, "%s; there is nothing to cancel", t.Status)
 		case r != nil && r.Open() && !r.HasWorker:
 			return closeAs(v, t, r, EndCancel, reason, now, eventlog.Reclaimed{Reason: EndCancel + colon(reason), Evidence: noWorker})

@@ -33,7 +33,7 @@ var diskFiles = []string{
 // every package).
 var pureImports = map[string][]string{
 	"": {
-		"bytes", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "io",
+		"bytes", "cmp", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "io",
 		"reflect", "slices", "sort", "strings", "time", "unicode", "unicode/utf8",
 		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/msgpack/v5/msgpcode",
 	},

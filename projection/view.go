@@ -355,6 +355,9 @@ func (t *Task) heldAt(now eventlog.Time) bool {
 // process may still live; 0 if there is none.
 func (t *Task) Owner() uint64 { return max(t.CurrentRun, t.Worker) }
 
+// Over tells whether a card is done or was put away.
+func (t *Task) Over() bool { return t.Status == Done || t.Status == Archived }
+
 // Startable tells whether a claim by a dispatcher could succeed as far as the card
 // itself goes.
 func (t *Task) Startable(now eventlog.Time) bool {

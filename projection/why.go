@@ -8,8 +8,8 @@ import (
 	"kanlog/eventlog"
 )
 
-// Waiting is what the one reason function knows beside the board.
-type Waiting struct {
+// Admission is what the one reason function knows beside the board.
+type Admission struct {
 	// Profiles are the assignees that a dispatcher can start here.
 	Profiles map[string]bool
 	// Full says in words why an assignee's next card is not started although
@@ -19,7 +19,7 @@ type Waiting struct {
 
 // Why says why a card does not run and what would end that; "" if it runs, is
 // over, or would start in the next tick.
-func (v View) Why(t *Task, now eventlog.Time, w Waiting) (string, error) {
+func (v View) Why(t *Task, now eventlog.Time, w Admission) (string, error) {
 	switch t.Status {
 	case Triage:
 		if t.BlockReason != "" {

@@ -10,13 +10,13 @@ import (
 )
 
 func TestWhy(t *testing.T) {
-	here := Waiting{Profiles: map[string]bool{"coder": true}}
-	full := Waiting{Profiles: here.Profiles, Full: func(a string) string { return "the cap of " + a + " is reached" }}
+	here := Admission{Profiles: map[string]bool{"coder": true}}
+	full := Admission{Profiles: here.Profiles, Full: func(a string) string { return "the cap of " + a + " is reached" }}
 	retained := func(b *board) { started(b); b.must(Fail(b.id("a"), "x", b.limits, own(b))) }
 	for _, c := range []struct {
 		name  string
 		given func(b *board)
-		w     Waiting
+		w     Admission
 		want  []string // pieces; none: it does not wait
 	}{
 		{"ready", card, here, nil},

@@ -1,7 +1,6 @@
 package tick
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -65,31 +64,9 @@ func (s *slots) take(assignee string) {
 // full says in words why no card of this assignee can be started now, "" if
 // one can.
 func (s *slots) full(assignee string) string {
-	if s.total >= s.p.MaxInProgress {
-		return fmt.Sprintf("the board's cap is reached: %d of %d running", s.total, s.p.MaxInProgress) + s.held("")
-	}
-	if most := s.p.Profiles[assignee].MaxInProgress; most > 0 && s.profile[assignee] >= most {
-		return fmt.Sprintf("the cap of %s is reached: %d of %d running", assignee, s.profile[assignee], most) + s.held(assignee)
-	}
-	if room, why := s.p.Breaker.Room(assignee, s.alike[assignee], s.active, s.now); room >= 0 && s.started[assignee] >= room {
-		return why
-	}
-	return ""
-}
-
-// held says which slots, of an assignee if one is given, come free by a person's
-// word alone.
-func (s *slots) held(assignee string) string {
-	n, task := 0, ""
-	for _, r := range s.active {
-		if r.DeferredReason != "" && (assignee == "" || r.Assignee == assignee) {
-			n, task = n+1, cmp.Or(task, r.Task)
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %d of them asked to end and neither proven nor ruled out (kanlog why %s)", n, task)
+	return s.p.caps(assignee).Full(assignee, projection.Usage{
+		Active: s.active, Total: s.total, Mine: s.profile[assignee], Picked: s.started[assignee], Alike: s.alike[assignee],
+	}, s.now)
 }
 
 // paused are the profiles that the breaker holds back, in order.

@@ -28,6 +28,11 @@ type Policy struct {
 	Profiles map[string]Profile
 }
 
+// caps are those that a card of this assignee is held to.
+func (p Policy) caps(assignee string) projection.Caps {
+	return projection.Caps{Board: p.MaxInProgress, Profile: p.Profiles[assignee].MaxInProgress, Breaker: p.Breaker}
+}
+
 // Profile is a worker that can be started here.
 type Profile struct {
 	Name          string

@@ -43,7 +43,7 @@ func (t *tick) start(ctx context.Context) error {
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
 			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime, Limits: t.Policy.Limits,
-			Caps: projection.Caps{Board: t.Policy.MaxInProgress, Profile: p.MaxInProgress, Breaker: t.Policy.Breaker},
+			Caps: t.Policy.caps(starter),
 		}, projection.Writer{}))
 		switch {
 		case errors.Is(err, projection.ErrState):
@@ -115,7 +115,7 @@ func (t *tick) pick() ([]*projection.Task, error) {
 			t.wait(w.Task, w.Reason)
 		}
 		for _, c := range others {
-			why, err := v.Why(c, t.now, projection.Waiting{Profiles: profiles, Full: s.full})
+			why, err := v.Why(c, t.now, projection.Admission{Profiles: profiles, Full: s.full})
 			if err != nil {
 				return err
 			}

@@ -171,7 +171,7 @@ func (d *doctor) checkWorkspaces() ([]finding, error) {
 				if err != nil {
 					return err
 				}
-				if e.IsDir() && t != nil && t.Owner() == 0 && (t.Status == projection.Done || t.Status == projection.Archived) {
+				if e.IsDir() && t != nil && t.Owner() == 0 && t.Over() {
 					paths = append(paths, filepath.Join(dir, e.Name()))
 				}
 			}

@@ -345,7 +345,7 @@ func (s *sim) why(t *projection.Task) (why string) {
 		for name := range s.policy.Profiles {
 			profiles[name] = true
 		}
-		why, err = v.Why(t, s.now(), projection.Waiting{Profiles: profiles, Full: full})
+		why, err = v.Why(t, s.now(), projection.Admission{Profiles: profiles, Full: full})
 		return err
 	})
 	return why

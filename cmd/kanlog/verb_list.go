@@ -289,7 +289,7 @@ func (a *app) readListed(store *projection.Store, l *listing, cards []*listed) e
 	return nil
 }
 
-func (a *app) readCard(v projection.View, l *listing, c *listed, w projection.Waiting) (err error) {
+func (a *app) readCard(v projection.View, l *listing, c *listed, w projection.Admission) (err error) {
 	if l.why {
 		if c.why, err = v.Why(c.Task, a.now, w); err != nil {
 			return err

@@ -387,12 +387,12 @@ func (a *app) whyAll() error {
 }
 
 // waiting is what the reason function needs beside the board's rows.
-func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Waiting, error) {
+func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Admission, error) {
 	full, err := tick.Full(v, s.dispatchPolicy(), now)
 	if err != nil {
-		return projection.Waiting{}, err
+		return projection.Admission{}, err
 	}
-	return projection.Waiting{Profiles: s.profileNames(), Full: full}, nil
+	return projection.Admission{Profiles: s.profileNames(), Full: full}, nil
 }
 
 // profileNames are the assignees that a dispatch can start here.

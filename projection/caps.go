@@ -1,0 +1,74 @@
+package projection
+
+import (
+	"cmp"
+	"fmt"
+
+	"kanlog/eventlog"
+)
+
+// Caps bound how many runs of an assignee may be active at once; 0 means no bound.
+// A closed run whose process lives on counts like an open one.
+type Caps struct {
+	Board   int // over all assignees
+	Profile int // of the assignee in question
+	Breaker Breaker
+}
+
+// Usage is what takes part of the caps, seen from one assignee.
+type Usage struct {
+	Active []*Run
+	// Total and Mine count the active runs and what is picked beside them, of
+	// everybody and of the assignee. Picked is how many of its cards those are.
+	Total, Mine, Picked int
+	Alike               *Alike // how the assignee's last runs ended, nil if that was not read
+}
+
+// Full says in words why no card of an assignee can be started beside what is
+// active, "" if one can. Admission goes by it, the claim asks it again in its
+// transaction, and who asks why a card waits gets it as the reason.
+func (c Caps) Full(assignee string, u Usage, now eventlog.Time) string {
+	if c.Board > 0 && u.Total >= c.Board {
+		return fmt.Sprintf("the board's cap is reached: %d of %d running", u.Total, c.Board) + u.held("")
+	}
+	if c.Profile > 0 && u.Mine >= c.Profile {
+		return fmt.Sprintf("the cap of %s is reached: %d of %d running", assignee, u.Mine, c.Profile) + u.held(assignee)
+	}
+	if room, why := c.Breaker.Room(assignee, u.Alike, u.Active, now); room >= 0 && u.Picked >= room {
+		return why
+	}
+	return ""
+}
+
+// held says how many slots, of an assignee if one is given, come free by a
+// person's word alone.
+func (u Usage) held(assignee string) string {
+	n, task := 0, ""
+	for _, r := range u.Active {
+		if r.DeferredReason != "" && (assignee == "" || r.Assignee == assignee) {
+			n, task = n+1, cmp.Or(task, r.Task)
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d of them asked to end and neither proven nor ruled out (kanlog why %s)", n, task)
+}
+
+// fullNow is Full by what the board holds at this moment.
+func (c Caps) fullNow(v View, assignee string, now eventlog.Time) (string, error) {
+	active, err := v.Active()
+	if err != nil {
+		return "", err
+	}
+	u := Usage{Active: active, Total: len(active)}
+	for _, r := range active {
+		if r.Assignee == assignee {
+			u.Mine++
+		}
+	}
+	if u.Alike, err = v.Alike(assignee); err != nil {
+		return "", err
+	}
+	return c.Full(assignee, u, now), nil
+}
