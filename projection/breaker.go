@@ -126,11 +126,7 @@ func (b Breaker) Room(assignee string, a *Alike, active []*Run, now eventlog.Tim
 	if b.Runs == 0 || a == nil || !a.Shared() {
 		return -1, ""
 	}
-	pause := b.Pause
-	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
-		pause *= 2
-	}
-	pause = min(pause, max(b.Most, b.Pause))
+	pause := b.pause(a)
 	tried := 0
 	for _, r := range active {
 		if r.Assignee == assignee && r.Origin == OriginDispatch && r.Open() && r.ID > a.Seq && within(r.StartedAt, pause, now) {
@@ -146,6 +142,35 @@ func (b Breaker) Room(assignee string, a *Alike, active []*Run, now eventlog.Tim
 		return 0, fmt.Sprintf("%s is paused until %s: %s", assignee, a.Last.Add(pause), same)
 	}
 	return max(0, 1-tried), fmt.Sprintf("%s is tried with one run at a time: %s", assignee, same)
+}
+
+func (b Breaker) pause(a *Alike) time.Duration {
+	pause := b.Pause
+	for n := a.Runs; n > b.Runs && pause < b.Most; n-- {
+		pause *= 2
+	}
+	return min(pause, max(b.Most, b.Pause))
+}
+
+// Next is the first moment after now at which Room may be another, 0 if that does
+// not hang on time.
+func (b Breaker) Next(assignee string, a *Alike, active []*Run, now eventlog.Time) (next eventlog.Time) {
+	if b.Runs == 0 || a == nil || !a.Shared() {
+		return 0
+	}
+	or := func(t eventlog.Time) {
+		if t > now && (next == 0 || t < next) {
+			next = t
+		}
+	}
+	pause := b.pause(a)
+	or(a.Last.Add(pause))
+	for _, r := range active {
+		if r.Assignee == assignee {
+			or(r.StartedAt.Add(pause))
+		}
+	}
+	return next
 }
 
 // within tells whether less than d has passed since a moment. One from the future

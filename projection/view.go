@@ -308,6 +308,27 @@ func (v View) Due(now eventlog.Time) ([]string, error) {
 	return ids, nil
 }
 
+// NextDue is the first moment after now at which a scheduled card is due or a hold
+// runs out, 0 if there is none.
+func (v View) NextDue(now eventlog.Time) (next eventlog.Time) {
+	first := func(table string, prefix []byte) {
+		v.r.Scan(table, cat(prefix, timeKey(now+1)), func(k, _ []byte) bool {
+			if rest, ok := bytes.CutPrefix(k, prefix); ok {
+				if t := eventlog.Time(binary.BigEndian.Uint64(rest)); next == 0 || t < next {
+					next = t
+				}
+			}
+			return false
+		})
+	}
+	first(tabScheduled, nil)
+	until := []byte{'u'}
+	for _, name := range v.heads(tabHeld, until) {
+		first(tabHeld, cat(until, under(name)))
+	}
+	return next
+}
+
 // Parked returns the cards that a plain gave_up holds under a smaller failure
 // limit than the one given.
 func (v View) Parked(limit int64) []string {

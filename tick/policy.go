@@ -33,6 +33,9 @@ func (p Policy) caps(assignee string) projection.Caps {
 	return projection.Caps{Board: p.MaxInProgress, Profile: p.Profiles[assignee].MaxInProgress, Breaker: p.Breaker}
 }
 
+// pressEvery is how often at most who is being ended is signalled again.
+const pressEvery = time.Second
+
 // Profile is a worker that can be started here.
 type Profile struct {
 	Name          string
