@@ -101,9 +101,9 @@ func judgeClaim(r *projection.Run, e Evidence, now eventlog.Time, p Policy) verd
 	case e.Answer == Dead:
 		// No lease is waited for: a supervisor that comes late is refused.
 		return verdict{cutOff: true, interrupted: true}
-	case now.Since(r.StartedAt) >= p.LaunchGrace+p.KillGrace:
+	case now >= r.ClaimExpires.Add(p.KillGrace):
 		// The claimer lives, or cannot be looked at, and should have booked
-		// this itself when the grace ran out.
+		// this itself when the time for its start ran out.
 		return verdict{cutOff: true}
 	}
 	return verdict{}

@@ -37,7 +37,7 @@ func nextLook(r *projection.Run, now eventlog.Time, p Policy) eventlog.Time {
 		if r.Origin == projection.OriginManual {
 			next.or(r.ClaimExpires)
 		} else {
-			next.or(r.StartedAt.Add(p.LaunchGrace + p.KillGrace))
+			next.or(r.ClaimExpires.Add(p.KillGrace))
 		}
 		return next.at
 	}

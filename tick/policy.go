@@ -12,6 +12,9 @@ type Policy struct {
 	Limits projection.Limits
 	// LaunchGrace is how long a supervisor may take from its fork to register.
 	LaunchGrace time.Duration
+	// PrepareGrace is what the start of a card with a worktree may take before
+	// that.
+	PrepareGrace time.Duration
 	// KillGrace is how long a process may take from TERM to its end before it
 	// is killed.
 	KillGrace time.Duration

@@ -39,9 +39,13 @@ func (t *tick) start(ctx context.Context) error {
 			t.wait(card.ID, fmt.Sprintf("no profile %q in the settings", starter))
 			continue
 		}
+		grace := t.Policy.LaunchGrace
+		if card.WorkspaceKind == projection.Worktree {
+			grace += t.Policy.PrepareGrace
+		}
 		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
-			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: t.Policy.LaunchGrace,
+			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: grace,
 			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime, Limits: t.Policy.Limits,
 			Caps: t.Policy.caps(starter),
 		}, projection.Writer{}))
@@ -64,8 +68,14 @@ func (t *tick) start(ctx context.Context) error {
 			continue
 		}
 		t.Hook("dispatch.claimed")
+		l := Launch{Task: card, Run: run, Profile: p}
+		if t.o.Detach != nil {
+			own := &tick{Dispatcher: t.Dispatcher, Board: t.Board, o: t.o, rep: newReport(false), now: t.now, hostRefused: t.hostRefused}
+			t.o.Detach(func() (*Report, error) { return own.rep, own.launch(ctx, l) })
+			continue
+		}
 		wg.Go(func() {
-			if err := t.launch(ctx, Launch{Task: card, Run: run, Profile: p}); err != nil {
+			if err := t.launch(ctx, l); err != nil {
 				fatalMu.Lock()
 				stop = errors.Join(stop, err)
 				fatalMu.Unlock()
@@ -189,8 +199,8 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 // keeps it from starting is booked here, in the same pass.
 func (t *tick) launch(ctx context.Context, l Launch) error {
 	started, err := t.World.Start(l, func(fork func() error) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+		t.Forks.Lock()
+		defer t.Forks.Unlock()
 		return fork()
 	})
 	if err != nil {

@@ -29,9 +29,10 @@ type Dispatcher struct {
 	// nil.
 	Hook func(point string)
 
-	// mu keeps forks apart from this process's use of the store: a child would
-	// inherit the locks of an operation in progress until it execs.
-	mu sync.Mutex
+	// Forks keeps forks apart from this process's use of a store: a child would
+	// inherit the locks of an operation in progress until it execs. Dispatchers of
+	// one process share it; nil for one that is alone.
+	Forks *sync.Mutex
 }
 
 // Options are what one tick was asked for.
@@ -41,6 +42,10 @@ type Options struct {
 	Max int
 	// ID restricts the starts to one card, "" for none.
 	ID string
+	// Detach, if given, gets each start of a worker to run it beside the tick, for
+	// whoever ticks again soon: a slow one then holds up nothing. What is returned
+	// is what came of it.
+	Detach func(start func() (*Report, error))
 }
 
 // Tick looks at every active run once, promotes what is due, and starts what
@@ -61,7 +66,7 @@ func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
 		}
 		defer release()
 	}
-	t := &tick{Dispatcher: d, Board: d.Board, o: o, rep: rep, now: d.Clock()}
+	t := d.newTick(o, rep)
 	if o.DryRun {
 		t.Board = projection.Rehearse(d.Board)
 	}
@@ -74,6 +79,32 @@ func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
 	return rep, t.start(ctx)
 }
 
+// newTick is one pass that has not begun.
+func (d *Dispatcher) newTick(o Options, rep *Report) *tick {
+	if d.Forks == nil {
+		d.Forks = new(sync.Mutex)
+	}
+	return &tick{Dispatcher: d, Board: apart{d.Board, d.Forks}, o: o, rep: rep, now: d.Clock(), hostRefused: new(atomic.Bool)}
+}
+
+// apart is a board that is not used while this process forks.
+type apart struct {
+	Board
+	forks *sync.Mutex
+}
+
+func (b apart) Update(actor string, now eventlog.Time, d projection.Decider) (projection.Result, error) {
+	b.forks.Lock()
+	defer b.forks.Unlock()
+	return b.Board.Update(actor, now, d)
+}
+
+func (b apart) View(fn func(projection.View) error) error {
+	b.forks.Lock()
+	defer b.forks.Unlock()
+	return b.Board.View(fn)
+}
+
 // tick is one pass.
 type tick struct {
 	*Dispatcher
@@ -82,7 +113,7 @@ type tick struct {
 	o     Options
 	now   eventlog.Time
 
-	hostRefused atomic.Bool
+	hostRefused *atomic.Bool // shared by the starts of one pass
 
 	repMu sync.Mutex
 	rep   *Report
@@ -91,9 +122,7 @@ type tick struct {
 // update runs a decider and reports what it appended, or in a dry run would
 // have.
 func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.Event, error) {
-	t.mu.Lock()
 	res, err := t.Board.Update(t.Actor, now, decide)
-	t.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +246,9 @@ func (t *tick) again(run uint64, e Evidence, reason string, request projection.D
 // EndNow is the acting half of an operator's reclaim, cancel or archive: it looks at one run whose
 // end was requested and does at once what the next tick would do.
 func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
-	t := &tick{Dispatcher: d, Board: d.Board, rep: newReport(false), now: d.Clock()}
+	t := d.newTick(Options{}, newReport(false))
 	var r *projection.Run
-	err := d.Board.View(func(v projection.View) (err error) {
+	err := t.Board.View(func(v projection.View) (err error) {
 		r, err = v.Run(run)
 		return err
 	})
