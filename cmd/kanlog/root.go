@@ -48,25 +48,14 @@ at any moment loses nothing and runs nothing twice.`,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			msg := fmt.Sprintf("unknown verb %q", args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				msg += "; did you mean " + strings.Join(near, " or ") + "?"
-			}
-			return usage("%s (kanlog help lists all)", msg)
-		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.HasParent() || cmd.Parent().Name() == "completion" {
-				return nil // help, an unknown verb, a script to print: no board is needed
+			if !cmd.HasParent() {
+				return nil // help, an unknown verb: no board is needed
 			}
 			return a.start()
 		},
 	}
-	root.SuggestionsMinimumDistance = 2
+	asGroup(root)
 	root.SetOut(a.out)
 	root.SetErr(a.errw)
 	f := root.PersistentFlags()
@@ -90,6 +79,7 @@ at any moment loses nothing and runs nothing twice.`,
 	}
 	root.SetHelpFunc(helpText)
 	if only == "" {
+		addCompletionCmd(root)
 		a.addCompletions(root)
 	}
 	return root
@@ -120,14 +110,20 @@ func plainVerb(args []string) string {
 // helpCmd is help for a verb; a verb that is not there is a wrong call.
 func helpCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Show the help of a verb",
+		Use:     "help [VERB]",
+		Short:   "Show the help of a verb",
+		Example: "  kanlog help create\n  kanlog help boards rename",
 		// Whatever is wrong with the environment or the current board.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usage("help: unknown verb %q (kanlog help lists all)", strings.Join(args, " "))
+			switch {
+			case err != nil:
+				return usage("help: %v (kanlog help lists all)", err)
+			case len(rest) > 0 && !verb.HasAvailableSubCommands():
+				return usage("help: %s has no verbs of its own, so no %q (kanlog help %s)", verbOf(verb), rest[0], verbOf(verb))
+			case len(rest) > 0:
+				return unknownVerb(verb, rest[0])
 			}
 			return verb.Help()
 		},

@@ -20,13 +20,6 @@ A worker has its board in KANLOG_BOARD.`,
 		Example: `  kanlog boards list
   kanlog boards create website --switch
   kanlog boards rename website shop`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return usage("boards: unknown verb %q; there are list, create, switch, rename and archive (kanlog help boards)", args[0])
-		},
 		// Not by the root's: what is wrong with the current board is mended here.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("board") {
@@ -39,6 +32,7 @@ A worker has its board in KANLOG_BOARD.`,
 			return a.ambient()
 		},
 	}
+	asGroup(cmd)
 	cmd.AddCommand(boardsListCmd(a), boardsCreateCmd(a), boardsSwitchCmd(a), boardsRenameCmd(a), boardsArchiveCmd(a))
 	return cmd
 }
