@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"kanlog/eventlog"
 )
@@ -57,6 +58,40 @@ func (v View) TasksUnder(prefix string, max int) ([]*Task, error) {
 		}
 		return err == nil && len(list) < max
 	})
+	return list, err
+}
+
+// SomeUnder returns some cards whose ids begin with prefix, each once: those of the
+// indexes of what runs, could start or waits for a time, and then any, at most max of
+// each. Where a board is bigger than that it is a sample of it.
+func (v View) SomeUnder(prefix string, max int) ([]*Task, error) {
+	var list []*Task
+	seen := map[string]bool{}
+	add := func(t *Task) {
+		if t != nil && !seen[t.ID] && strings.HasPrefix(t.ID, prefix) {
+			seen[t.ID] = true
+			list = append(list, t)
+		}
+	}
+	for _, table := range []string{tabActive, tabReview, tabReady, tabHeld, tabScheduled, tabParked} {
+		var err error
+		left := max
+		v.r.Scan(table, nil, func(_, id []byte) bool {
+			var t *Task
+			if left--; left >= 0 && bytes.HasPrefix(id, []byte(prefix)) && !seen[string(id)] {
+				t, err = v.Task(string(id))
+				add(t)
+			}
+			return left >= 0 && err == nil
+		})
+		if err != nil {
+			return list, err
+		}
+	}
+	more, err := v.TasksUnder(prefix, max)
+	for _, t := range more {
+		add(t)
+	}
 	return list, err
 }
 

@@ -5,12 +5,12 @@ import (
 	"context"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -29,75 +29,99 @@ const (
 // completer gives the words for one place of a command line.
 type completer func(b *completionBoard, typed string) []cobra.Completion
 
-// idWords and assigneeWords are the words in a verb's usage line that stand for a
-// card and for an assignee: a new verb is completed by what its line says.
-var (
-	idWords       = []string{"ID", "PARENT", "CHILD"}
-	assigneeWords = []string{"PROFILE"}
-)
-
-// flagWords are the flags that name something of the board, in whatever verb.
-var flagWords = map[string]completer{
-	"id": cardIDs, "parent": cardIDs,
-	"status":   fixed(projection.Statuses...),
-	"assignee": assignees,
-	"tag":      ofCards(func(t *projection.Task) []string { return t.Tags }),
-	"tenant":   ofCards(func(t *projection.Task) []string { return []string{t.Tenant} }),
+// placeWords are the words in a verb's usage line that stand for something: a new
+// verb is completed by what its line says. Of ids it is a table that says which are
+// offered, see offers. A FILE is what the shell itself completes best.
+var placeWords = map[string]completer{
+	"ID": cardIDs, "PARENT": cardIDs, "CHILD": cardIDs,
+	"PROFILE": assignees,
+	"SLUG":    boardNames, "OLD": boardNames,
+	"VERB": verbNames,
 }
+
+// flagWords are the flags that name something, in whatever verb; with a verb before
+// it that verb's. No other flag has words, and none but fileFlags files.
+var flagWords = map[string]completer{
+	"board":  boardNames,
+	"parent": cardIDs, "dispatch --id": cardIDs,
+	"status":   fixed(projection.Statuses...),
+	"assignee": assignees, "reviewer": assignees,
+	"tag":           ofCards(func(t *projection.Task) []string { return t.Tags }),
+	"tenant":        ofCards(func(t *projection.Task) []string { return []string{t.Tenant} }),
+	"workspace":     fixed(projection.Scratch, projection.Worktree),
+	"list --sort":   sortWords,
+	"events --kind": fixed(strings.Fields(kindList())...),
+	"block --kind":  fixed(projection.BlockKinds...),
+}
+
+var fileFlags = []string{"home", "body-file"}
 
 // addCompletions makes every verb answer a shell. Only a call that may be one pays.
 func (a *app) addCompletions(root *cobra.Command) {
-	for _, cmd := range root.Commands() {
-		cmd.ValidArgsFunction = a.complete(arguments(cmd))
-		for name, words := range flagWords {
-			a.completeFlag(cmd, name, words)
-		}
-		switch cmd.Name() {
-		case "list":
-			a.completeFlag(cmd, "sort", sortWords)
-		case "events":
-			a.completeFlag(cmd, "kind", fixed(strings.Fields(kindList())...))
-		case "block":
-			a.completeFlag(cmd, "kind", fixed(projection.BlockKinds...))
-		}
-	}
-	a.completeFlag(root, "board", boardNames)
+	root.InitDefaultHelpCmd()
+	a.completeFlags(root, root.PersistentFlags())
 	// A directory: what the shell itself completes best.
 	_ = root.MarkPersistentFlagDirname("home")
+	var walk func(group *cobra.Command)
+	walk = func(group *cobra.Command) {
+		for _, cmd := range group.Commands() {
+			if cmd.Name() == "completion" {
+				continue // the library's own
+			}
+			if !slices.Contains(places(cmd), "FILE") {
+				cmd.ValidArgsFunction = a.complete(cmd, func(b *completionBoard, typed string) []cobra.Completion {
+					if words := placeWords[placeOf(cmd, len(b.given))]; words != nil {
+						return words(b, typed)
+					}
+					return nil
+				})
+			}
+			a.completeFlags(cmd, cmd.Flags())
+			walk(cmd)
+		}
+	}
+	walk(root)
 }
 
-func (a *app) completeFlag(cmd *cobra.Command, name string, words completer) {
-	f := cmd.Flags().Lookup(name)
-	if f == nil {
-		f = cmd.PersistentFlags().Lookup(name)
-	}
-	if f == nil {
-		return
-	}
-	list := f.Value.Type() == "stringSlice"
-	_ = cmd.RegisterFlagCompletionFunc(name, a.complete(func([]string) completer {
-		if list {
-			return afterComma(words)
+func (a *app) completeFlags(cmd *cobra.Command, flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "bool" || slices.Contains(fileFlags, f.Name) {
+			return
 		}
-		return words
-	}))
+		words := flagWords[verbOf(cmd)+" --"+f.Name]
+		if words == nil {
+			words = flagWords[f.Name]
+		}
+		if words == nil {
+			words = fixed()
+		}
+		if f.Value.Type() == "stringSlice" {
+			words = afterComma(words)
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, a.complete(cmd, func(b *completionBoard, typed string) []cobra.Completion {
+			b.flag = f.Name
+			return words(b, typed)
+		}))
+	})
 }
 
 // complete is a completer in the form that the library calls.
-func (a *app) complete(at func(args []string) completer) cobra.CompletionFunc {
+func (a *app) complete(cmd *cobra.Command, words completer) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		words := at(args)
-		if words == nil || a.start() != nil {
+		if a.ambient() != nil {
 			return nil, nothingElse
+		}
+		b := &completionBoard{app: a, cmd: cmd, given: args}
+		// Without a board there are no cards; what boards there are, and words that
+		// never change, are known all the same.
+		if a.chooseBoard() == nil {
+			b.store = projection.Open(a.boardDir, eventlog.Options{LockTimeout: completionWait / 2})
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completionWait)
 		defer cancel()
 		found := make(chan []cobra.Completion, 1)
-		go func() {
-			b := &completionBoard{app: a, given: args, store: projection.Open(a.boardDir, eventlog.Options{LockTimeout: completionWait / 2})}
-			found <- words(b, typed)
-		}()
+		go func() { found <- words(b, typed) }()
 		select {
 		case list := <-found:
 			return list[:min(len(list), completionWords)], nothingElse
@@ -107,53 +131,47 @@ func (a *app) complete(at func(args []string) completer) cobra.CompletionFunc {
 	}
 }
 
-// arguments says by a verb's usage line what stands at each place.
-func arguments(cmd *cobra.Command) func(args []string) completer {
-	places := strings.Fields(cmd.Use)[1:]
-	return func(args []string) completer {
-		i := len(args)
-		if n := len(places); n > 0 && i >= n && strings.Contains(places[n-1], "...") {
-			i = n - 1
-		}
-		if i >= len(places) {
-			return nil
-		}
-		for word := range strings.FieldsFuncSeq(places[i], func(r rune) bool { return !(r >= 'A' && r <= 'Z') }) {
-			switch {
-			case slices.Contains(idWords, word):
-				return cardIDs
-			case slices.Contains(assigneeWords, word):
-				return assignees
-			}
-		}
-		return nil
+// places are the words of a verb's usage line.
+func places(cmd *cobra.Command) (words []string) {
+	for _, place := range strings.Fields(cmd.Use)[1:] {
+		name, _, _ := strings.Cut(strings.TrimLeft(place, "["), "|")
+		words = append(words, strings.TrimRight(name, "]."))
 	}
+	return words
+}
+
+// placeOf is the word for the argument behind n others, "" if there is none.
+func placeOf(cmd *cobra.Command, n int) string {
+	words := places(cmd)
+	if last := len(words) - 1; last >= 0 && n > last && strings.Contains(cmd.Use, "...") {
+		n = last
+	}
+	if n >= len(words) {
+		return ""
+	}
+	return words[n]
 }
 
 // completionBoard is the board as a completion may look at it.
 type completionBoard struct {
 	app   *app
-	given []string // the arguments before
-	store *projection.Store
+	cmd   *cobra.Command
+	flag  string            // whose value is asked for, "" for an argument
+	given []string          // the arguments before
+	store *projection.Store // nil without a board
 }
 
-// cards are some cards whose ids begin with prefix, what is at work first.
-func (b *completionBoard) cards(prefix string) (list []*projection.Task) {
+// cards are some cards whose ids begin with prefix and that are wanted (nil: all),
+// what an index knows first. However big the board is, no more of it is looked at;
+// of what is not seen more is seen when more of the id is typed.
+func (b *completionBoard) cards(prefix string, wanted func(projection.View, *projection.Task) bool) (list []*projection.Task) {
+	if b.store == nil {
+		return nil
+	}
 	_ = b.store.Peek(func(v projection.View) error {
-		runs, err := v.Active()
-		if err != nil {
-			return err
-		}
-		seen := map[string]bool{}
-		for _, r := range runs {
-			if t, err := v.Task(r.Task); err == nil && t != nil && strings.HasPrefix(t.ID, prefix) && !seen[t.ID] {
-				seen[t.ID] = true
-				list = append(list, t)
-			}
-		}
-		more, err := v.TasksUnder(prefix, completionCards)
-		for _, t := range more {
-			if !seen[t.ID] {
+		some, err := v.SomeUnder(prefix, completionCards)
+		for _, t := range some {
+			if wanted == nil || wanted(v, t) {
 				list = append(list, t)
 			}
 		}
@@ -167,10 +185,10 @@ func over(t *projection.Task) int {
 	return slices.Index([]string{projection.Done, projection.Archived}, t.Status) + 1
 }
 
-// cardIDs are ids, open cards first and the newest of them on top; a card that was
-// named already is not offered again.
+// cardIDs are the ids that the verb would take, open cards first and the newest of
+// them on top; a card that was named already is not offered again.
 func cardIDs(b *completionBoard, typed string) (words []cobra.Completion) {
-	cards := b.cards(typed)
+	cards := b.cards(typed, b.offered())
 	slices.SortStableFunc(cards, func(x, y *projection.Task) int {
 		return cmp.Or(cmp.Compare(over(x), over(y)), cmp.Compare(y.CreatedSeq, x.CreatedSeq))
 	})
@@ -192,7 +210,7 @@ func described(word, what string) cobra.Completion {
 func ofCards(of func(*projection.Task) []string) completer {
 	return func(b *completionBoard, typed string) []cobra.Completion {
 		have := map[string]bool{}
-		for _, t := range b.cards("") {
+		for _, t := range b.cards("", nil) {
 			for _, word := range of(t) {
 				have[word] = true
 			}
@@ -209,7 +227,7 @@ func assignees(b *completionBoard, typed string) []cobra.Completion {
 			have[name] = true
 		}
 	}
-	for _, t := range b.cards("") {
+	for _, t := range b.cards("", nil) {
 		have[t.Assignee] = true
 	}
 	return fixed(slices.Sorted(maps.Keys(have))...)(b, typed)
@@ -217,13 +235,28 @@ func assignees(b *completionBoard, typed string) []cobra.Completion {
 
 func boardNames(b *completionBoard, typed string) []cobra.Completion {
 	var names []string
-	entries, _ := os.ReadDir(filepath.Join(b.app.home, "boards"))
+	entries, _ := os.ReadDir(b.app.boardsDir())
 	for _, e := range entries {
-		if e.IsDir() && eventlog.CheckSlug(e.Name()) == nil {
+		// No archived ones: no verb takes them, and their directory is no board's.
+		if there, err := b.app.boardThere(e.Name()); err == nil && there && eventlog.CheckSlug(e.Name()) == nil {
 			names = append(names, e.Name())
 		}
 	}
 	return fixed(names...)(b, typed)
+}
+
+// verbNames are the verbs of the group that the words before name.
+func verbNames(b *completionBoard, typed string) (words []cobra.Completion) {
+	group, rest, err := b.cmd.Root().Find(b.given)
+	if err != nil || len(rest) > 0 {
+		return nil
+	}
+	for _, c := range group.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
+			words = append(words, described(c.Name(), c.Short))
+		}
+	}
+	return words
 }
 
 func sortWords(b *completionBoard, typed string) []cobra.Completion {

@@ -1,45 +1,64 @@
 package main
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // What stands at a place of a call is read off the verb's usage line.
 func TestCompletionFollowsTheUsageLine(t *testing.T) {
-	name := func(c completer) string {
-		switch reflect.ValueOf(c).Pointer() {
-		case reflect.ValueOf(cardIDs).Pointer():
-			return "id"
-		case reflect.ValueOf(assignees).Pointer():
-			return "assignee"
-		}
-		return "-"
-	}
 	for use, want := range map[string]string{
-		"list":                "- - -",
-		"show ID":             "id - -",
-		"why [ID]":            "id - -",
-		"archive ID...":       "id id id",
-		"complete [ID...]":    "id id id",
-		"assign ID PROFILE":   "id assignee -",
-		"assign ID P|none":    "id - -",
-		"link PARENT CHILD":   "id id -",
-		"block [ID] REASON":   "id - -",
-		"reclaim ID --reason": "id - -",
-		"create TITLE":        "- - -",
-		"apply FILE|-":        "- - -",
+		"list":                   "- - -",
+		"show ID":                "ID - -",
+		"why [ID]":               "ID - -",
+		"archive ID...":          "ID ID ID",
+		"complete [ID...]":       "ID ID ID",
+		"assign ID PROFILE|none": "ID PROFILE -",
+		"link PARENT CHILD":      "PARENT CHILD -",
+		"rename OLD NEW":         "OLD NEW -",
+		"apply FILE|-":           "FILE - -",
+		"help [VERB]":            "VERB - -",
 	} {
-		at := arguments(&cobra.Command{Use: use})
 		var got []string
 		for n := range 3 {
-			got = append(got, name(at(make([]string, n))))
+			got = append(got, orDash(placeOf(&cobra.Command{Use: use}, n)))
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %v, want %s", use, got, want)
+		}
+	}
+}
+
+// Every entry of the tables is met by some verb, place or flag: a verb that was
+// renamed must not leave its line behind, offering what is refused.
+func TestCompletionTablesNameWhatIsThere(t *testing.T) {
+	_, verbs := everyVerbOf(t)
+	there := map[string]bool{}
+	for _, cmd := range verbs {
+		there[verbOf(cmd)] = true
+		for _, place := range places(cmd) {
+			there[verbOf(cmd)+" "+place], there[place] = true, true
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			there[verbOf(cmd)+" --"+f.Name], there["--"+f.Name] = true, true
+		})
+	}
+	for key := range offers {
+		if !there[key] {
+			t.Errorf("offers[%q]: there is no such verb, place or flag", key)
+		}
+	}
+	for key := range placeWords {
+		if !there[key] {
+			t.Errorf("placeWords[%q]: no verb has such a place", key)
+		}
+	}
+	for key := range flagWords {
+		if key != "board" && !there[key] && !there["--"+key] {
+			t.Errorf("flagWords[%q]: there is no such flag", key)
 		}
 	}
 }

@@ -49,8 +49,8 @@ at any moment loses nothing and runs nothing twice.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.HasParent() {
-				return nil // help, an unknown verb: no board is needed
+			if !cmd.HasParent() || cmd.Name() == cobra.ShellCompRequestCmd {
+				return nil // help, an unknown verb, a Tab: no board is needed
 			}
 			return a.start()
 		},
@@ -110,7 +110,7 @@ func plainVerb(args []string) string {
 // helpCmd is help for a verb; a verb that is not there is a wrong call.
 func helpCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [VERB]",
+		Use:     "help [VERB...]",
 		Short:   "Show the help of a verb",
 		Example: "  kanlog help create\n  kanlog help boards rename",
 		// Whatever is wrong with the environment or the current board.

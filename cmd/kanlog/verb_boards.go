@@ -63,7 +63,7 @@ shown with the reason.`,
 func boardsCreateCmd(a *app) *cobra.Command {
 	choose := false
 	cmd := &cobra.Command{
-		Use:     "create SLUG",
+		Use:     "create NAME",
 		Short:   "Make a board and print where it is; again: no change",
 		Example: "  kanlog boards create website\n  kanlog boards create website --switch",
 		Args:    exactly(1, "one name"),
