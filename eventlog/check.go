@@ -21,9 +21,9 @@ func checkPlace(dir string) error {
 	}
 	switch {
 	case runsErr != nil && storeErr != nil:
-		return fmt.Errorf("%w: %s (there is none at %s)", ErrNoBoard, filepath.Base(dir), dir)
+		return fmt.Errorf("%w: %q (there is none at %s)", ErrNoBoard, filepath.Base(dir), dir)
 	case runsErr != nil:
-		return fmt.Errorf("%w: %s (its creation was cut off; create it again)", ErrNoBoard, filepath.Base(dir))
+		return fmt.Errorf("%w: %q (its creation was cut off; create it again)", ErrNoBoard, filepath.Base(dir))
 	case storeErr != nil:
 		return &RefusedError{Path: filepath.Join(dir, storeName), Kind: Missing,
 			Detail: "the board's directory is there (" + runsName + "/), its store is not; put a backup in its place"}

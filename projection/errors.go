@@ -33,6 +33,11 @@ func invalid(format string, args ...any) error {
 	return &refusal{ErrInvalid, fmt.Sprintf(format, args...)}
 }
 
+// noSuchCard has the words with which every verb answers an id that is not there.
+func noSuchCard(id string) error {
+	return &refusal{ErrNotFound, fmt.Sprintf("no such card: %q (kanlog list shows all)", id)}
+}
+
 // refuse names the card once, here, so that no caller wraps it again.
 func refuse(kind error, task, format string, args ...any) error {
 	return &refusal{kind, "task " + task + ": " + fmt.Sprintf(format, args...)}

@@ -29,7 +29,7 @@ func (v View) Task(id string) (*Task, error) {
 func (v View) MustTask(id string) (*Task, error) {
 	t, err := v.Task(id)
 	if err == nil && t == nil {
-		err = &refusal{ErrNotFound, fmt.Sprintf("no such card: %q (kanlog list shows all)", id)}
+		err = noSuchCard(id)
 	}
 	return t, err
 }
@@ -46,7 +46,7 @@ func (v View) Resolve(prefix string) (string, error) {
 	})
 	switch {
 	case len(found) == 0:
-		return "", &refusal{ErrNotFound, fmt.Sprintf("no such card: %q (kanlog list shows all)", prefix)}
+		return "", noSuchCard(prefix)
 	case len(found) == 1 || found[0] == prefix:
 		return found[0], nil
 	}

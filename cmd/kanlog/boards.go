@@ -157,7 +157,7 @@ func (a *app) mustBeThere() error {
 }
 
 func unknownBoard(slug string) error {
-	return notFound("board %q (kanlog boards list shows all)", slug)
+	return notFound("no such board: %q (kanlog boards list shows all)", slug)
 }
 
 // inHome runs fn under the home's lock, with the chosen board there: no board is

@@ -26,12 +26,14 @@ func (e *usageError) Error() string { return e.text }
 
 func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
-// notFound is a thing that is not on the board.
-func notFound(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{errNotFound}, args...)...)
-}
+// notFoundError is a thing that is not there. Its words begin like those of the
+// board's own: no such card, no such run, no such board, what was asked for, and
+// which call shows what there is.
+type notFoundError struct{ text string }
 
-var errNotFound = errors.New("not found")
+func (e *notFoundError) Error() string { return e.text }
+
+func notFound(format string, args ...any) error { return &notFoundError{fmt.Sprintf(format, args...)} }
 
 // refusedError is a rule of the program itself that says no.
 type refusedError struct{ text string }
@@ -48,6 +50,7 @@ func (e *codedError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 func exitCode(err error) int {
 	var u *usageError
 	var c *codedError
+	var missing *notFoundError
 	switch {
 	case err == nil:
 		return exitOK
@@ -55,7 +58,7 @@ func exitCode(err error) int {
 		return c.code
 	case errors.As(err, &u), errors.Is(err, projection.ErrInvalid):
 		return exitUsage
-	case errors.Is(err, projection.ErrNotFound), errors.Is(err, eventlog.ErrNoBoard), errors.Is(err, errNotFound):
+	case errors.Is(err, projection.ErrNotFound), errors.Is(err, eventlog.ErrNoBoard), errors.As(err, &missing):
 		return exitNotFound
 	case errors.Is(err, projection.ErrState), errors.Is(err, projection.ErrFenced):
 		return exitRefused

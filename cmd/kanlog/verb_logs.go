@@ -82,11 +82,11 @@ func (a *app) runFor(prefix string) (r *projection.Run, err error) {
 			run = t.LastRun
 		}
 		if run == 0 {
-			return notFound("task %s has no run yet", id)
+			return notFound("no such run: %s has none yet (kanlog why %s says why)", id, id)
 		}
 		r, err = v.Run(run)
 		if err == nil && (r == nil || r.Task != id) {
-			err = notFound("task %s has no run %d (kanlog runs %s shows them)", id, run, id)
+			err = notFound("no such run: %s has no run %d (kanlog runs %s shows all)", id, run, id)
 		}
 		return err
 	})
