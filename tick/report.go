@@ -30,6 +30,11 @@ type Report struct {
 	Paused []Paused `json:"paused"`
 	// WaitingMore: more cards wait than are named.
 	WaitingMore bool `json:"waiting_more"`
+	// Expired are those of Reclaimed whose claim by hand ran out, and NotWaiting the
+	// card of Waiting that was asked for by its id and waits for nothing, since it
+	// runs or is over: for words, the JSON is what it was.
+	Expired    []string  `json:"-"`
+	NotWaiting []Waiting `json:"-"`
 	// Errors are what went wrong with single runs; the others went on.
 	Errors []Failure `json:"errors"`
 }

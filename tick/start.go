@@ -130,7 +130,9 @@ func (t *tick) pick() ([]*projection.Task, error) {
 				return err
 			}
 			if why == "" {
+				// It runs, or it is over.
 				why = c.Status
+				t.rep.NotWaiting = append(t.rep.NotWaiting, Waiting{c.ID, why})
 			}
 			t.wait(c.ID, why)
 		}

@@ -202,7 +202,10 @@ func (t *tick) carryOut(look Look, r *projection.Run, e Evidence, v verdict) err
 		_, err := t.update(t.now, projection.DeferEnd(r.ID, e.Why, string(e.Answer), t.Policy.ReclaimDefer))
 		return err
 	case v.expireManual:
-		_, err := t.update(t.now, projection.ExpireManual(r.ID))
+		events, err := t.update(t.now, projection.ExpireManual(r.ID))
+		if len(events) > 0 {
+			t.rep.Expired = append(t.rep.Expired, r.Task)
+		}
 		return err
 	case v.cutOff:
 		c := projection.CutOff{Run: r.ID, Interrupted: v.interrupted, Evidence: e.String(), Error: "no supervisor registered within the launch grace"}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -100,7 +99,7 @@ func (a *app) dispatch(o tick.Options) error {
 		if jerr := a.json(rep); err == nil {
 			err = jerr
 		}
-	} else if perr := a.printReport(rep); err == nil {
+	} else if perr := a.printf("%s", reportText(rep)); err == nil {
 		err = perr
 	}
 	for _, f := range rep.Errors {
@@ -110,54 +109,6 @@ func (a *app) dispatch(o tick.Options) error {
 		return fmt.Errorf("nothing more is started: %w", err)
 	}
 	return err
-}
-
-func (a *app) printReport(rep *tick.Report) error {
-	var b strings.Builder
-	if rep.SkippedLocked {
-		b.WriteString("another dispatch is at work on this board; nothing done\n")
-	}
-	would := ""
-	if rep.DryRun {
-		would = "would be "
-	}
-	for _, part := range []struct {
-		what string
-		ids  []string
-	}{
-		{"promoted", rep.Promoted}, {"reclaimed", rep.Reclaimed}, {"extended", rep.Extended},
-		{"asked to end", rep.EndRequested}, {"end deferred", rep.Deferred},
-		{"crashed", rep.Crashed}, {"rate limited", rep.RateLimited}, {"ended without an answer", rep.ProtocolViolations},
-		{"timed out", rep.TimedOut}, {"stale", rep.Stale}, {"ended after its answer", rep.ReapedTerminalWorkers},
-		{"completed", rep.Completed}, {"waiting for review", rep.ReviewRequested}, {"gone after their answer", rep.Exited}, {"blocked", rep.AutoBlocked},
-	} {
-		if len(part.ids) > 0 {
-			fmt.Fprintf(&b, "%s%s: %s\n", would, part.what, strings.Join(part.ids, " "))
-		}
-	}
-	for _, s := range rep.Spawned {
-		if rep.DryRun {
-			fmt.Fprintf(&b, "would be started: %s (%s)\n", s.Task, clean(s.Assignee, false))
-			continue
-		}
-		fmt.Fprintf(&b, "started: %s run %d (%s, pid %d)\n", s.Task, s.Run, clean(s.Assignee, false), s.PID)
-	}
-	for _, s := range rep.SpawnFailed {
-		fmt.Fprintf(&b, "not started: %s run %d: %s\n", s.Task, s.Run, clean(s.Error, false))
-	}
-	for _, p := range rep.Paused {
-		fmt.Fprintf(&b, "held back: %s\n", clean(p.Reason, false))
-	}
-	for _, w := range rep.Waiting {
-		fmt.Fprintf(&b, "waits: %s: %s\n", w.Task, clean(w.Reason, false))
-	}
-	if rep.WaitingMore {
-		b.WriteString("more cards wait\n")
-	}
-	if b.Len() == 0 {
-		b.WriteString("nothing to do\n")
-	}
-	return a.printf("%s", b.String())
 }
 
 // evidence looks at the run that has a card, nil if none has, and says what is
