@@ -46,3 +46,43 @@ func TestStanding(t *testing.T) {
 		})
 	}
 }
+
+// Since when a card could have been started is the latest of what held it.
+func TestReadySince(t *testing.T) {
+	start := func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "coder" }) }
+	for name, c := range map[string]struct {
+		given func(b *board)
+		want  time.Duration // before now
+	}{
+		"made": {func(b *board) { start(b); b.wait(time.Hour) }, time.Hour},
+		"its parent done": {func(b *board) {
+			b.create("p")
+			b.create("a", func(d *Draft) { d.Parents = []string{b.id("p")} })
+			b.wait(time.Hour)
+			b.must(Complete(b.id("p"), Answer{}, Writer{}))
+			b.wait(time.Minute)
+		}, time.Minute},
+		"its run over": {func(b *board) {
+			start(b)
+			b.manual("a", "ann", time.Hour)
+			b.wait(10 * time.Minute)
+			b.must(Reclaim(b.id("a"), b.task("a").CurrentRun, "over", "", false, Writer{}))
+			b.wait(2 * time.Minute)
+		}, 2 * time.Minute},
+		"due": {func(b *board) {
+			b.create("a", func(d *Draft) { d.NotBefore = b.now.Add(time.Hour) })
+			b.wait(90 * time.Minute)
+			b.must(PromoteDue(b.id("a")))
+		}, 30 * time.Minute},
+	} {
+		b := newBoard(t)
+		c.given(b)
+		since, err := b.view().ReadySince(b.task("a"), b.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.now.Since(since).Truncate(time.Second); got != c.want {
+			t.Errorf("%s: ready for %s, want %s", name, got, c.want)
+		}
+	}
+}

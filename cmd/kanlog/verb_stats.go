@@ -27,9 +27,11 @@ func statsCmd(a *app) *cobra.Command {
 		Use:   "stats",
 		Short: "Count the cards by status and assignee, and how the runs of the last day ended",
 		Long: fmt.Sprintf(`stats counts the cards of the board by status and by assignee (archived cards only
-by status), tells how old the oldest ready card is, and how the runs that ended in
-the last 24 hours did. It looks at the newest %d runs at most, and says so if there
-are more.
+by status), tells for how long the oldest startable card could have been started,
+and how the runs that ended in the last 24 hours did. It looks at the newest %d runs
+at most, and says so if there are more. That a card is ready counts from when it was
+made, was due, its hold or its last run ended or what it waited for was done, the
+latest of these; that somebody unblocked or promoted it is not counted.
 
 Each card stands in one place: startable (the next dispatch starts it if there is
 room), running, held (until the clock or the end of a process lets it go on),
@@ -38,7 +40,7 @@ moves it: kanlog list --stuck) or terminal (done, archived). What is startable i
 the backlog.`, statsRuns),
 		Example: `  kanlog stats
   kanlog stats --json | jq .by_standing.startable
-  kanlog stats --json | jq .oldest_ready_age_seconds`,
+  kanlog stats --json | jq .oldest_startable_ready_seconds`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error { return a.stats() },
 	}
@@ -52,7 +54,12 @@ type statsJSON struct {
 	ByStanding map[string]int `json:"by_standing"`
 	// ByAssignee has the cards of each by status; "" stands for nobody.
 	ByAssignee map[string]map[string]int `json:"by_assignee"`
-	// The oldest card that is ready; null if none is.
+	// The oldest card that the next dispatch could start, and for how long it could;
+	// null if there is none. See projection.View.ReadySince.
+	OldestStartable             any `json:"oldest_startable"`
+	OldestStartableReadySeconds any `json:"oldest_startable_ready_seconds"`
+	// The oldest card that is ready, whether or not anybody starts it, and how long
+	// ago it was made; null if none is.
 	OldestReady           any `json:"oldest_ready"`
 	OldestReadyAgeSeconds any `json:"oldest_ready_age_seconds"`
 	// What ended in the last 24 hours. RunsComplete is false if older runs than
@@ -77,7 +84,7 @@ func (a *app) stats() error {
 	for _, standing := range projection.Standings {
 		s.ByStanding[standing] = 0
 	}
-	var oldest *projection.Task
+	var oldest, startable *projection.Task
 	profiles, roots := set.profileNames(), projection.Stuck{}
 	err = store.EachCard(func(v projection.View, t *projection.Task) error {
 		standing, err := roots.Standing(v, t, a.now, profiles)
@@ -89,10 +96,23 @@ func (a *app) stats() error {
 		if t.Status == projection.Ready && (oldest == nil || t.CreatedSeq < oldest.CreatedSeq) {
 			oldest = t
 		}
+		if standing == projection.Startable && (startable == nil || t.CreatedSeq < startable.CreatedSeq) {
+			startable = t
+		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	var readySince eventlog.Time
+	if startable != nil {
+		if err := store.View(func(v projection.View) (err error) {
+			readySince, err = v.ReadySince(startable, a.now)
+			return err
+		}); err != nil {
+			return err
+		}
+		s.OldestStartable, s.OldestStartableReadySeconds = startable.ID, a.now.Since(readySince).Seconds()
 	}
 	if oldest != nil {
 		s.OldestReady, s.OldestReadyAgeSeconds = oldest.ID, a.now.Since(oldest.CreatedAt).Seconds()
@@ -109,7 +129,10 @@ func (a *app) stats() error {
 	case a.asJSON:
 		return a.json(s)
 	}
-	return a.statsText(&s, oldest)
+	if err := a.statsText(&s); err != nil || s.Cards == 0 {
+		return err
+	}
+	return a.statsEnd(&s, startable, readySince, oldest)
 }
 
 func (s *statsJSON) count(t *projection.Task) {
@@ -124,7 +147,7 @@ func (s *statsJSON) count(t *projection.Task) {
 	s.ByAssignee[t.Assignee][t.Status]++
 }
 
-func (a *app) statsText(s *statsJSON, oldest *projection.Task) error {
+func (a *app) statsText(s *statsJSON) error {
 	if s.Cards == 0 {
 		a.warn("no cards")
 		return nil
@@ -143,7 +166,15 @@ func (a *app) statsText(s *statsJSON, oldest *projection.Task) error {
 	if err == nil && len(s.ByAssignee) > 0 {
 		err = a.assigneeTable(s)
 	}
-	if err == nil && oldest != nil {
+	return err
+}
+
+// statsEnd is what stats says in sentences.
+func (a *app) statsEnd(s *statsJSON, startable *projection.Task, since eventlog.Time, oldest *projection.Task) (err error) {
+	if startable != nil {
+		err = a.printf("\nthe oldest startable card: %s, ready for %s: %s\n", startable.ID, brief(a.now.Since(since)), clean(startable.Title, false))
+	}
+	if err == nil && oldest != nil && (startable == nil || startable.ID != oldest.ID) {
 		err = a.printf("\nthe oldest ready card: %s, made %s: %s\n", oldest.ID, a.age(oldest.CreatedAt), clean(oldest.Title, false))
 	}
 	if err == nil {
