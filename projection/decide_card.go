@@ -102,7 +102,7 @@ func (d *Draft) check() error {
 		checkText("the body", d.Body, MaxBody),
 		checkName("the assignee", d.Assignee),
 		checkName("the tenant", d.Tenant),
-		checkName("the branch", d.Branch),
+		checkBranch(d.Branch),
 		checkName("the reviewer", d.Reviewer),
 		checkLine("the key", d.Key, MaxKey),
 		checkLine("the workspace path", d.WorkspacePath, MaxPath),
