@@ -78,6 +78,18 @@ func TestManPages(t *testing.T) {
 	}
 }
 
+// A flag has one default at most, and says it once.
+func TestFlagsHaveOneDefault(t *testing.T) {
+	_, verbs := everyVerbOf(t)
+	for _, cmd := range verbs {
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+			if strings.Count(line, "(default") > 1 {
+				t.Errorf("%s --help: %s", cmd.CommandPath(), line)
+			}
+		}
+	}
+}
+
 // Whoever asks for help gets a line to copy before anything else.
 func TestHelpBeginsWithExamples(t *testing.T) {
 	_, verbs := everyVerbOf(t)

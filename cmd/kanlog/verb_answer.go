@@ -181,12 +181,15 @@ func completeCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "complete [ID...]",
 		Short: "Close cards as done",
+		Long: `complete closes cards as done, and lets go on what waited for them alone. Of several
+ids each is a completion of its own: --result goes to all of them, --summary and
+--metadata are said of one card.`,
 		Example: `  kanlog complete --summary "fixed in 3f2a91c"          # inside a worker: its own card
   kanlog complete t_1a2b --result "42" --metadata '{"tokens": 1200}'`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && (cmd.Flags().Changed("summary") || cmd.Flags().Changed("metadata")) {
-				return usage("complete of several ids takes no --summary and no --metadata")
+				return usage("complete of several ids takes no --summary and no --metadata, which are said of one card; --result goes to each")
 			}
 			if len(args) == 0 {
 				id, err := a.ownCard("complete")

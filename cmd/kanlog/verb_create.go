@@ -70,7 +70,7 @@ func createCmd(a *app) *cobra.Command {
 	f.StringVar(&d.Key, "key", "", "create once: the same key returns the same card")
 	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never, whatever the profile says)")
 	f.Var(&number[int64]{&d.MaxRetries}, "max-retries", "failed attempts before the card is blocked (default: the settings')")
-	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS, or worktree[:/ABS] of a repository (default: the one around you)")
+	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS, or worktree[:/ABS] of a repository (without a path: the one around you)")
 	f.StringVar(&d.Branch, "branch", "", "branch of the worktree (default wt/ID)")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")
 	f.StringVar(&d.Tenant, "tenant", "", "namespace, handed to the worker and to children")
