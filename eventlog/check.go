@@ -12,7 +12,7 @@ import (
 // checkPlace says whether dir holds a whole board, looking at names only. It
 // makes nothing, not even a lock file, where there is no board.
 func checkPlace(dir string) error {
-	_, storeErr := os.Lstat(filepath.Join(dir, storeName))
+	_, storeErr := os.Lstat(filepath.Join(dir, StoreName))
 	_, runsErr := os.Lstat(filepath.Join(dir, runsName))
 	for _, err := range []error{storeErr, runsErr} {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -25,7 +25,7 @@ func checkPlace(dir string) error {
 	case runsErr != nil:
 		return fmt.Errorf("%w: %q (its creation was cut off; create it again)", ErrNoBoard, filepath.Base(dir))
 	case storeErr != nil:
-		return &RefusedError{Path: filepath.Join(dir, storeName), Kind: Missing,
+		return &RefusedError{Path: filepath.Join(dir, StoreName), Kind: Missing,
 			Detail: "the board's directory is there (" + runsName + "/), its store is not; put a backup in its place"}
 	}
 	return nil

@@ -270,7 +270,7 @@ func otherBoard(t *testing.T) []byte {
 	if _, err := Create(home, "default", [16]byte{99}, 5, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	return mustBytes(t, filepath.Join(BoardDir(home, "default"), storeName))
+	return mustBytes(t, filepath.Join(BoardDir(home, "default"), StoreName))
 }
 
 func newer(t *testing.T) []byte {

@@ -58,7 +58,7 @@ func Open(dir string, o Options) *File {
 // Dir is the board's directory, absolute.
 func (f *File) Dir() string { return f.dir }
 
-func (f *File) store() string { return filepath.Join(f.dir, storeName) }
+func (f *File) store() string { return filepath.Join(f.dir, StoreName) }
 
 // Update runs fn in one read-write transaction. If fn returns nil and changed
 // something, that is durable once Update returns nil. If fn returns an error,

@@ -62,7 +62,7 @@ const Format = 3
 
 // The names on disk.
 const (
-	storeName = "board.db"
+	StoreName = "board.db"
 	asideName = "board.db.new"
 	lockName  = "board.lock"
 	runsName  = "runs"

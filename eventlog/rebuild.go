@@ -152,7 +152,7 @@ func asideErr(err error) error {
 // replace puts a finished store in its place. ErrUnknownOutcome: it is there, but
 // may be gone after a crash, and with it all that is appended to it.
 func replace(dir, aside string) error {
-	if err := os.Rename(aside, filepath.Join(dir, storeName)); err != nil {
+	if err := os.Rename(aside, filepath.Join(dir, StoreName)); err != nil {
 		return fmt.Errorf("put store in place: %w", err)
 	}
 	atStep("store renamed")

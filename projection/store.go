@@ -168,6 +168,15 @@ func (s *Store) EachCard(fn func(View, *Task) error) error {
 	}
 }
 
+// Head is the newest commit.
+func (s *Store) Head() (head eventlog.Head, err error) {
+	err = s.view(func(tx *eventlog.Tx) (err error) {
+		head, err = tx.Head()
+		return err
+	})
+	return head, err
+}
+
 // Stamp differs after every commit; see eventlog.File.Stamp.
 func (s *Store) Stamp() string { return s.file.Stamp() }
 

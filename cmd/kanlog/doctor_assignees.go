@@ -100,7 +100,7 @@ func (d *doctor) addProfile(name string) string {
 	}
 	key = strings.NewReplacer(`\`, `\\`, "%", "%%").Replace(key)
 	format := fmt.Sprintf(`\n[profiles.%s]\ncommand = ["%s", "{task}"]\n`, key, script)
-	return "printf " + shellWord(format) + " >>" + shellWord(filepath.Join(d.a.home, "config.toml"))
+	return "printf " + shellWord(format) + " >>" + shellWord(filepath.Join(d.a.home, settingsName))
 }
 
 // nearest is the name that the one given may be a mistyped form of, the least

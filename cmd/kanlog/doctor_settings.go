@@ -18,7 +18,7 @@ import (
 
 // settingsFiles are the files that hold settings, the one that wins last.
 func (d *doctor) settingsFiles() []string {
-	return []string{filepath.Join(d.a.home, "config.toml"), filepath.Join(d.a.boardDir, "config.toml")}
+	return []string{filepath.Join(d.a.home, settingsName), filepath.Join(d.a.boardDir, settingsName)}
 }
 
 // checkSettings reads both files and the environment, each by itself, so that

@@ -14,7 +14,7 @@ import (
 	"kanlog/projection"
 )
 
-func (d *doctor) storePath() string { return filepath.Join(d.a.boardDir, "board.db") }
+func (d *doctor) storePath() string { return filepath.Join(d.a.boardDir, eventlog.StoreName) }
 
 // checkStore opens the store as every command does, without making older tables
 // anew: reading never writes.

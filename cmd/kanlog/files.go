@@ -48,6 +48,10 @@ func (f runFiles) scratch(task string) string { return filepath.Join(f.dir, "wor
 // worktreeLock is held while git makes a card's worktree.
 func (f runFiles) worktreeLock(task string) string { return f.scratch(task) + ".lock" }
 
+// daemonLock is held by the board's daemon while it is there; who it is stands in
+// it, for people and for stop.
+func (f runFiles) daemonLock() string { return filepath.Join(f.dir, "daemon.lock") }
+
 func (f runFiles) dispatchLock() string { return filepath.Join(f.dir, "dispatch.lock") }
 
 // boardsDir holds the boards of a home; archived ones are in archivedDir in it.

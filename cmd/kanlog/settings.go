@@ -60,9 +60,13 @@ type fileProfile struct {
 	Env           map[string]string `toml:"env"`
 }
 
+// settingsName is the file of settings, of a home and of a board.
+const settingsName = "config.toml"
+
 // settings are what the program works by.
 type settings struct {
 	policy       tick.Policy
+	interval     time.Duration // between two ticks of a daemon at most
 	lockTimeout  time.Duration
 	allowNetwork bool
 }
@@ -72,6 +76,7 @@ func defaults() settings {
 		policy: tick.Policy{
 			Limits:        projection.DefaultLimits(),
 			LaunchGrace:   30 * time.Second,
+			PrepareGrace:  3 * gitTimeout,
 			KillGrace:     5 * time.Second,
 			TerminalGrace: 2 * time.Minute,
 			ReclaimDefer:  2 * time.Minute,
@@ -79,6 +84,7 @@ func defaults() settings {
 			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
+		interval:    time.Minute,
 		lockTimeout: 30 * time.Second,
 	}
 }
@@ -127,7 +133,7 @@ func memTotal() int64 {
 func loadSettings(home, boardDir string) (settings, error) {
 	s := defaults()
 	for _, dir := range []string{home, boardDir} {
-		if err := s.file(filepath.Join(dir, "config.toml")); err != nil {
+		if err := s.file(filepath.Join(dir, settingsName)); err != nil {
 			return s, err
 		}
 	}
@@ -344,7 +350,6 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 	dur := func(key string, v *durationText, to *time.Duration, least time.Duration) boundedSetting {
 		return boundedSetting{key, v != nil, func() error { return setDuration(*v, to, least) }}
 	}
-	var ignored time.Duration
 	return []boundedSetting{
 		{"failure_limit", f.FailureLimit != nil, func() error { return setCount(*f.FailureLimit, &l.FailureLimit) }},
 		{"violation_limit", f.ViolationLimit != nil, func() error { return setCount(*f.ViolationLimit, &l.ViolationLimit) }},
@@ -357,7 +362,7 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 		{"breaker", f.Breaker != nil, func() error { return setOrOff(*f.Breaker, &p.Breaker.Runs) }},
 		{"block_limit", f.BlockLimit != nil, func() error { return setOrOff(*f.BlockLimit, &l.BlockLimit) }},
 		dur("breaker_pause", f.BreakerPause, &p.Breaker.Pause, time.Second),
-		dur("interval", f.Interval, &ignored, time.Second),
+		dur("interval", f.Interval, &s.interval, time.Second),
 		dur("claim_ttl", f.ClaimTTL, &l.ClaimTTL, time.Second),
 		dur("launch_grace", f.LaunchGrace, &p.LaunchGrace, 100*time.Millisecond),
 		dur("kill_grace", f.KillGrace, &p.KillGrace, 0),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,22 @@ func (a *app) newDispatcher(actor string) (*tick.Dispatcher, error) {
 // decides; what stands in the file does not matter.
 func (a *app) dispatchLock() (func(), error) {
 	l, err := eventlog.TryLock(a.files().dispatchLock())
+	return a.inPlace(l, err)
+}
+
+// waitDispatchLock takes it when it is free, after most at last.
+func (a *app) waitDispatchLock(ctx context.Context, most time.Duration) (func(), error) {
+	for end := time.Now().Add(most); ; {
+		// In slices: a wait at a lock cannot be ended from outside.
+		l, err := eventlog.LockWait(a.files().dispatchLock(), min(time.Second, max(0, time.Until(end))))
+		if errors.Is(err, eventlog.ErrBusy) && ctx.Err() == nil && time.Now().Before(end) {
+			continue
+		}
+		return a.inPlace(l, err)
+	}
+}
+
+func (a *app) inPlace(l *eventlog.Lock, err error) (func(), error) {
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,7 @@ type eventPrinter struct {
 	a       *app
 	task    string
 	kinds   []string
+	skip    []eventlog.Kind
 	after   uint64
 	left    int
 	bounded bool
@@ -120,7 +121,7 @@ func (p *eventPrinter) pass(store *projection.Store) error {
 func (p *eventPrinter) commit(c eventlog.Commit) error {
 	for i, e := range c.Events {
 		if c.Seq+uint64(i) <= p.after ||
-			p.task != "" && e.Task != p.task ||
+			p.task != "" && e.Task != p.task || slices.Contains(p.skip, e.Kind()) ||
 			len(p.kinds) > 0 && !slices.Contains(p.kinds, string(e.Kind())) {
 			continue
 		}

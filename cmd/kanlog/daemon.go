@@ -1,0 +1,311 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/proc"
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+// daemon ticks on one board whenever there is something to do: the log moved, a
+// worker ended, a time has come; and every interval all the same. Between ticks it
+// holds nothing but the daemon lock. It keeps nothing that the board does not hold:
+// it can be killed at any moment, and the next one goes on.
+type daemon struct {
+	a     *app
+	actor string
+	// forks is shared by the daemons of one process, see tick.Dispatcher.
+	forks *sync.Mutex
+	// override is --interval, 0 for the setting.
+	override time.Duration
+	say      func(format string, args ...any) // a line for people, or nothing
+
+	state    daemonState
+	events   *eventPrinter
+	pace     pace
+	starts   sync.WaitGroup    // of workers, beside the ticks
+	ends     chan uint64       // runs whose supervisor ended
+	watched  map[uint64]func() // gives up the watch over a run
+	said     map[string]string // what is wrong and was said, by what it is about
+	settings string            // a stamp of their files
+}
+
+// run ticks until ctx is done, or until the board cannot be used any more.
+func (d *daemon) run(ctx context.Context) error {
+	lock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	d.ends, d.watched, d.said = make(chan uint64), map[uint64]func(){}, map[string]string{}
+	defer func() {
+		for _, stop := range d.watched {
+			stop()
+		}
+	}()
+	hint := d.a.watch()
+	defer hint.stop()
+	if hint.Err != nil {
+		d.a.warn("the kernel does not say when files change (%v): board %s is looked at %d times a second", hint.Err, d.a.slug, time.Second/movedEvery)
+	}
+	// What was forked has to be seen to: a start that is broken off would be booked
+	// by the next daemon only.
+	defer d.starts.Wait()
+	for {
+		was, began := d.a.store.Stamp(), cpuTime()
+		next, err := d.tick(ctx)
+		if err != nil {
+			return err
+		}
+		wait := d.pace.spent(cpuTime()-began, time.Now())
+		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset)))
+		if !sleep(ctx, wait) || !d.idle(ctx, hint.C, was, next) {
+			return nil
+		}
+	}
+}
+
+// idle waits until another tick has something to do; false if ctx is done.
+func (d *daemon) idle(ctx context.Context, hint <-chan struct{}, was string, next time.Time) bool {
+	alarm := time.NewTimer(time.Until(next))
+	defer alarm.Stop()
+	for {
+		// What was written while the tick went on, by it or by others, is looked at
+		// once more: that costs little, and leaves no gap.
+		if d.a.store.Stamp() != was {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-alarm.C:
+			return true
+		case run := <-d.ends:
+			delete(d.watched, run)
+			if d.holds(run) {
+				return true
+			}
+		case <-hint:
+			if d.settingsMoved() {
+				return true
+			}
+		}
+	}
+}
+
+// tick runs one, prints what happened since the last one, and says when the next
+// one is due by time alone. Only what ends the daemon is an error.
+func (d *daemon) tick(ctx context.Context) (next time.Time, err error) {
+	err = d.pass(ctx)
+	next = time.Now().Add(d.state.Interval)
+	switch {
+	case ctx.Err() != nil:
+		return next, nil
+	case errors.Is(err, eventlog.ErrNoBoard), errors.Is(err, fs.ErrNotExist):
+		return next, fmt.Errorf("board %s: it is not there any more (renamed, archived or removed): %w", d.a.slug, err)
+	case errors.Is(err, eventlog.ErrUnknownOutcome), errors.Is(err, eventlog.ErrRefused):
+		// This process may not write any more, or must not.
+		return next, err
+	}
+	d.hold("tick", err)
+	if err != nil {
+		return next, nil
+	}
+	at, err := d.look()
+	if d.hold("look", err); err == nil && at != 0 {
+		if due := at.Std().Add(-d.a.offset); due.Before(next) {
+			next = due
+		}
+	}
+	d.hold("print", d.print())
+	return next, nil
+}
+
+// pass is one tick with the settings as they are now.
+func (d *daemon) pass(ctx context.Context) error {
+	d.a.set, d.settings = nil, d.settingsStamp()
+	set, err := d.a.settings()
+	if err != nil {
+		return err // nothing is dispatched by half-read settings
+	}
+	d.state.Interval = cmp.Or(d.override, set.interval)
+	disp, err := d.a.newDispatcher(d.actor)
+	if err != nil {
+		return err
+	}
+	disp.Forks = d.forks
+	disp.Lock = func() (func(), error) { return d.a.waitDispatchLock(ctx, d.state.Interval) }
+	rep, err := disp.Tick(ctx, tick.Options{Max: -1, Detach: func(start func() (*tick.Report, error)) {
+		d.starts.Go(func() {
+			rep, err := start()
+			d.failures(rep)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				d.a.warn("board %s: %v", d.a.slug, err)
+			}
+		})
+	}})
+	d.failures(rep)
+	if err == nil && rep.SkippedLocked {
+		err = fmt.Errorf("another dispatch has held board %s for %s", d.a.slug, d.state.Interval)
+	}
+	return err
+}
+
+func (d *daemon) failures(rep *tick.Report) {
+	for _, f := range rep.Errors {
+		d.a.warn("run %d of %s: %s", f.Run, f.Task, f.Error)
+	}
+}
+
+// look reads what to wait for: the moment at which time alone changes something,
+// and the supervisors whose end is to be told.
+func (d *daemon) look() (next eventlog.Time, err error) {
+	d.forks.Lock()
+	defer d.forks.Unlock()
+	var active []*projection.Run
+	err = d.a.view(func(v projection.View) (err error) {
+		if next, err = tick.Next(v, d.a.set.dispatchPolicy(), d.a.clock()); err != nil {
+			return err
+		}
+		active, err = v.Active()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	d.watch(active)
+	return next, nil
+}
+
+// print prints what was appended since it was called last. It holds up nobody: what
+// it prints was read before.
+func (d *daemon) print() error {
+	var list []eventlog.Commit
+	d.forks.Lock()
+	err := d.a.store.Commits(d.events.next, func(c eventlog.Commit) error {
+		list = append(list, c)
+		return nil
+	})
+	d.forks.Unlock()
+	for _, c := range list {
+		d.events.next = c.Number + 1
+		if err := d.events.commit(c); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// watch keeps an eye on the supervisors of the active runs, also on those that an
+// earlier daemon started.
+func (d *daemon) watch(active []*projection.Run) {
+	here := map[uint64]bool{}
+	w := world{a: d.a}
+	for _, r := range active {
+		here[r.ID] = true
+		if _, known := d.watched[r.ID]; known || !r.HasWorker {
+			continue
+		}
+		ended, stop := proc.Gone(w.identity(r))
+		given := make(chan struct{})
+		d.watched[r.ID] = func() { close(given); stop() }
+		if ended == nil {
+			continue // the interval sees to it
+		}
+		go func() {
+			select {
+			case <-ended:
+			case <-given:
+				return
+			}
+			select {
+			case d.ends <- r.ID:
+			case <-given:
+			}
+		}()
+	}
+	for run, stop := range d.watched {
+		if !here[run] {
+			stop()
+			delete(d.watched, run)
+		}
+	}
+}
+
+// holds tells whether a run is still to be booked or seen to.
+func (d *daemon) holds(run uint64) (yes bool) {
+	d.forks.Lock()
+	defer d.forks.Unlock()
+	err := d.a.view(func(v projection.View) error {
+		r, err := v.Run(run)
+		yes = r != nil && (r.Open() || r.HasWorker)
+		return err
+	})
+	return yes || err != nil
+}
+
+// hold says what is wrong once, and once more when it is over.
+func (d *daemon) hold(what string, err error) {
+	was, now := d.said[what], ""
+	if err != nil {
+		now = err.Error()
+	}
+	d.said[what] = now
+	switch {
+	case now != "" && now != was:
+		d.a.warn("board %s: %v", d.a.slug, err)
+	case now == "" && was != "":
+		d.say("board %s: that is over; going on", d.a.slug)
+	}
+}
+
+// settingsMoved tells whether a file of settings is another than the tick read.
+func (d *daemon) settingsMoved() bool { return d.settingsStamp() != d.settings }
+
+func (d *daemon) settingsStamp() string {
+	var b strings.Builder
+	for _, dir := range []string{d.a.home, d.a.boardDir} {
+		if fi, err := os.Stat(filepath.Join(dir, settingsName)); err == nil {
+			fmt.Fprint(&b, fi.ModTime().UnixNano(), " ", fi.Size(), ";")
+		} else {
+			fmt.Fprint(&b, err, ";")
+		}
+	}
+	return b.String()
+}
+
+// cpuTime is what this process has used of the processors.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// sleep waits; false if ctx was done before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"kanlog/eventlog"
+	"kanlog/proc"
+)
+
+// daemonState is what a daemon writes into its lock for others: who it is, and that
+// it is at work. Nothing is decided by it but whom stop signals, and that only if
+// the process is proven to be this one.
+type daemonState struct {
+	PID         int           `json:"pid"`
+	Fingerprint string        `json:"fingerprint"`
+	Machine     string        `json:"machine"`
+	PIDNS       string        `json:"pidns"`
+	Since       eventlog.Time `json:"since"`
+	// Looked is when it last ended a tick, Next when the next one is due at the
+	// latest.
+	Looked   eventlog.Time `json:"looked_at"`
+	Next     eventlog.Time `json:"next_at"`
+	Interval time.Duration `json:"interval"`
+	Version  string        `json:"version"`
+}
+
+func newDaemonState(now eventlog.Time) daemonState {
+	id := proc.Self()
+	return daemonState{PID: id.PID, Fingerprint: id.Fingerprint, Machine: id.Machine, PIDNS: id.PIDNS, Since: now, Version: version()}
+}
+
+func (s *daemonState) identity() proc.Identity {
+	return proc.Identity{PID: s.PID, Fingerprint: s.Fingerprint, Machine: s.Machine, PIDNS: s.PIDNS}
+}
+
+// tell writes down that a tick has ended. What cannot be written nobody misses but
+// who asks whether the daemon is at work.
+func (s *daemonState) tell(lock *eventlog.Lock, now, next eventlog.Time) {
+	s.Looked, s.Next = now, next
+	if text, err := json.Marshal(s); err == nil {
+		_ = lock.SetInfo(string(text) + "\n")
+	}
+}
+
+// silentAfter is how long a daemon may be late before it is said to be stalled:
+// a tick waits for the supervisors that it started.
+const silentAfter = time.Minute
+
+// stalled tells for how long a daemon has been silent beyond what it announced.
+func (s *daemonState) stalled(now eventlog.Time) (late time.Duration, yes bool) {
+	late = now.Since(s.Next)
+	return late, s.Next != 0 && late >= silentAfter
+}
+
+// daemonOf is the daemon of the chosen board, nil if there is none. Without its own
+// word (it has just begun, or another user's) only its number is known.
+func (a *app) daemonOf() (*daemonState, error) {
+	path := a.files().daemonLock()
+	lock, err := eventlog.TryLock(path)
+	if err == nil {
+		lock.Unlock()
+		return nil, nil
+	}
+	if !errors.Is(err, eventlog.ErrBusy) {
+		return nil, err
+	}
+	pid, _ := eventlog.Holder(path)
+	s := &daemonState{}
+	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, s) != nil || pid != 0 && s.PID != pid {
+		s = &daemonState{PID: pid} // half written, or the word of one before it
+	}
+	return s, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+)
+
+func daemonCmd(a *app) *cobra.Command {
+	var interval duration
+	cmd := &cobra.Command{
+		Use:   "daemon",
+		Short: "Tick for ever: at once when something happens, and every interval",
+		Long: `daemon does what dispatch does, at once when the log moves, a worker ends or a
+time has come, and every interval as a safety net. It prints what happens on the
+board (--json: one event per line). Ctrl-C or SIGTERM ends it and leaves the
+workers running; the next daemon or dispatch goes on with them. A board has one
+daemon at a time.`,
+		Example: "  kanlog daemon\n  kanlog daemon --interval 10s\n  kanlog daemon --json >>board.jsonl",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("interval") && interval.std() < time.Second {
+				return usage("--interval %s is less than 1s", interval.std())
+			}
+			return a.daemon(interval.std())
+		},
+	}
+	cmd.Flags().Var(&interval, "interval", "time between two ticks at most (default: the setting interval, 60s)")
+	return cmd
+}
+
+// daemon runs the daemon of the chosen board until it is told to end.
+func (a *app) daemon(interval time.Duration) error {
+	if own := os.Getenv("KANLOG_TASK"); own != "" {
+		// What it started would be ended with the worker, see dispatch.
+		return &refusedError{fmt.Sprintf("daemon refused: this process is a worker of %s; what it started would be ended with it", own)}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends it as signals do
+	}()
+	d, err := a.newDaemon(interval, new(sync.Mutex))
+	if err != nil {
+		return err
+	}
+	err = d.run(ctx)
+	if err == nil {
+		d.farewell()
+	}
+	return err
+}
+
+func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex) (*daemon, error) {
+	store, err := a.board()
+	if err != nil {
+		return nil, err
+	}
+	head, err := store.Head()
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{
+		a: a, actor: dispatcherActor(), forks: forks, override: interval, state: newDaemonState(a.clock()),
+		events: &eventPrinter{a: a, next: head.Commit + 1, skip: []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}},
+		say:    func(format string, args ...any) {},
+	}
+	if !a.asJSON {
+		d.say = func(format string, args ...any) { _ = a.printf(format+"\n", args...) }
+	}
+	return d, nil
+}
+
+// lock takes the place of the board's daemon.
+func (d *daemon) lock() (*eventlog.Lock, error) {
+	lock, err := eventlog.TryLock(d.a.files().daemonLock())
+	var busy *eventlog.BusyError
+	if errors.As(err, &busy) {
+		return nil, fmt.Errorf("board %s has a daemon: %w", d.a.slug, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if ok, err := lock.InPlace(); err != nil || !ok {
+		lock.Unlock()
+		return nil, fmt.Errorf("board %s: %w", d.a.slug, errors.Join(err, eventlog.ErrNoBoard))
+	}
+	return lock, nil
+}
+
+// farewell says what goes on without the daemon.
+func (d *daemon) farewell() {
+	n := 0
+	err := d.a.view(func(v projection.View) error {
+		active, err := v.Active()
+		n = len(active)
+		return err
+	})
+	switch {
+	case err != nil:
+		d.a.warn("board %s: %v", d.a.slug, err)
+	case n == 0:
+		d.say("board %s: stopped; nothing runs", d.a.slug)
+	default:
+		d.say("board %s: stopped; %d at work go on, and the next kanlog daemon or dispatch sees to them", d.a.slug, n)
+	}
+}
