@@ -55,7 +55,7 @@ import (
 // # Form 3
 //
 // Adds the kinds linked, unlinked, edited, reopened, retracted,
-// block_loop_detected and changes_requested, and fields to created (reviewer),
+// block_loop_detected, changes_requested, paused and resumed, and fields to created (reviewer),
 // claimed (reviewer, reviews), blocked (to, requested_kind), completed (reviewed)
 // and review_requested (result, metadata, reviewer).
 const Format = 3

@@ -50,6 +50,8 @@ const (
 	KindRetracted            Kind = "retracted"
 	KindBlockLoop            Kind = "block_loop_detected"
 	KindChangesRequested     Kind = "changes_requested"
+	KindPaused               Kind = "paused"
+	KindResumed              Kind = "resumed"
 )
 
 // newPayload returns an empty payload of a kind, or nil if the kind is unknown.
@@ -125,6 +127,10 @@ func newPayload(k Kind) Payload {
 		return new(BlockLoop)
 	case KindChangesRequested:
 		return new(ChangesRequested)
+	case KindPaused:
+		return new(Paused)
+	case KindResumed:
+		return new(Resumed)
 	}
 	return nil
 }
@@ -166,6 +172,8 @@ func (*Reopened) Kind() Kind             { return KindReopened }
 func (*Retracted) Kind() Kind            { return KindRetracted }
 func (*BlockLoop) Kind() Kind            { return KindBlockLoop }
 func (*ChangesRequested) Kind() Kind     { return KindChangesRequested }
+func (*Paused) Kind() Kind               { return KindPaused }
+func (*Resumed) Kind() Kind              { return KindResumed }
 
 // Kinds lists every kind.
 func Kinds() []Kind {
@@ -175,6 +183,6 @@ func Kinds() []Kind {
 		KindTimedOut, KindStale, KindSpawnFailed, KindGaveUp, KindCompleted, KindFailed, KindDeferred, KindBlocked,
 		KindUnblocked, KindAssigned, KindPromoted, KindCommented, KindReviewRequested, KindTerminalWorkerReaped,
 		KindFenced, KindArchived, KindLinked, KindUnlinked, KindEdited, KindReopened, KindRetracted, KindBlockLoop,
-		KindChangesRequested,
+		KindChangesRequested, KindPaused, KindResumed,
 	}
 }

@@ -22,12 +22,16 @@ type Usage struct {
 	// everybody and of the assignee. Picked is how many of its cards those are.
 	Total, Mine, Picked int
 	Alike               *Alike // how the assignee's last runs ended, nil if that was not read
+	Pause               *Pause // nil if the board is not paused
 }
 
 // Full says in words why no card of an assignee can be started beside what is
 // active, "" if one can. Admission goes by it, the claim asks it again in its
 // transaction, and who asks why a card waits gets it as the reason.
 func (c Caps) Full(assignee string, u Usage, now eventlog.Time) string {
+	if u.Pause != nil {
+		return u.Pause.String()
+	}
 	if c.Board > 0 && u.Total >= c.Board {
 		return fmt.Sprintf("the board's cap is reached: %d of %d running", u.Total, c.Board) + u.held("")
 	}
@@ -68,6 +72,9 @@ func (c Caps) fullNow(v View, assignee string, now eventlog.Time) (string, error
 		}
 	}
 	if u.Alike, err = v.Alike(assignee); err != nil {
+		return "", err
+	}
+	if u.Pause, err = v.Paused(); err != nil {
 		return "", err
 	}
 	return c.Full(assignee, u, now), nil

@@ -201,7 +201,7 @@ func FuzzDamage(f *testing.F) {
 	writes := []Decider{
 		Create(draft("new"), Writer{}),
 		AddComment(b.id("parent"), "ann", strings.Repeat("long ", 2000), Writer{}),
-		Claim(b.claimFor("ready"), Writer{}),
+		Claim(ClaimFor{Task: b.id("ready"), Origin: OriginManual, Holder: "ann", TTL: time.Hour}, Writer{}), // also on a paused board
 		BookEnd(Ending{Run: b.task("running").Worker, Record: exited(1)}, b.limits),
 	}
 	for kind := range uint8(damageKinds) {

@@ -275,6 +275,10 @@ func (f *folder) event(e eventlog.Event) error {
 		return f.edited(e.Task, d)
 	case *eventlog.Reopened:
 		return f.task(e.Task, func(t *Task) error { f.again(t, d.To); return nil })
+	case *eventlog.Paused:
+		return f.paused(d)
+	case *eventlog.Resumed:
+		return f.resumed()
 	case *eventlog.Retracted:
 		return f.task(e.Task, func(t *Task) error { f.again(t, d.To); return nil })
 

@@ -340,6 +340,10 @@ func (h *fixture) flow(card func(string) string, worker func(string, uint64) (st
 		h.do(ann, []Decider{Unblock(b, Writer{}), Promote(b, Writer{})}[i])
 	}
 
+	h.do(ann, PauseBoard("for a look", Writer{}))
+	h.do(ann, PauseBoard("for a longer look", Writer{}))
+	h.do(ann, ResumeBoard(Writer{}))
+
 	title, body, n, second, due := "new title", "", int64(3), time.Second, h.now.Add(time.Hour)
 	e := card("edited")
 	h.do(ann, Edit(e, Changes{Title: &title, Body: &body, Priority: &n, Tenant: &title, Tags: &[]string{"x"}, MaxRuntime: &second, MaxRetries: &n, NotBefore: &due, Reviewer: &title}, h.l, Writer{}))

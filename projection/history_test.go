@@ -36,6 +36,7 @@ func everyTable(t testing.TB) *board {
 	b.create("in review")
 	b.must(RequestReview(b.id("in review"), Answer{Summary: "look"}, "other", nil, Writer{}))
 	b.must(Complete(b.id("done"), Answer{Result: "ok"}, Writer{}))
+	b.must(PauseBoard("x", Writer{}))
 	return b
 }
 
@@ -43,7 +44,7 @@ func TestHistoryFillsEveryTable(t *testing.T) {
 	b := everyTable(t)
 	for _, table := range []string{
 		tabTasks, tabBodies, tabRuns, tabTaskRuns, tabTaskLog, tabComments, tabParents, tabChildren,
-		tabKeys, tabActive, tabReady, tabReview, tabHeld, tabScheduled, tabParked, tabFenced, tabAlike,
+		tabKeys, tabActive, tabReady, tabReview, tabHeld, tabScheduled, tabParked, tabFenced, tabAlike, tabBoard,
 	} {
 		if len(dump(b.s.Mem, table)) == 0 {
 			t.Errorf("table %s is empty", table)

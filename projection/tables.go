@@ -32,6 +32,7 @@ const (
 	tabParked    = "parked"       // limit id -> id; blocked by a plain gave_up under the settings' limit
 	tabFenced    = "fenced"       // id 0 run -> nothing; refusals already on record
 	tabAlike     = "alike"        // assignee 0 -> Alike
+	tabBoard     = "board"        // "pause" -> Pause
 )
 
 // Reader is a set of ordered tables. The slices it hands out are valid until

@@ -140,12 +140,26 @@ func (a *auditor) commit(c eventlog.Commit) error {
 	return nil
 }
 
+// boardEvent checks an event that is about no card.
+func boardEvent(v View, e eventlog.Event) error {
+	if e.Task != "" || e.Run != 0 {
+		return inconsistent("%s is about the board, and names card %q and run %d", e.Kind(), e.Task, e.Run)
+	}
+	p, err := v.Paused()
+	if _, resumed := e.Data.(*eventlog.Resumed); err == nil && resumed && p == nil {
+		err = inconsistent("resumed, and the board was not paused")
+	}
+	return err
+}
+
 // before checks what must hold for an event to be allowed at all.
 func (a *auditor) before(v View, c eventlog.Commit, e eventlog.Event) error {
 	switch e.Data.(type) {
 	case *eventlog.Created:
 		a.tasks++
 		return nil
+	case *eventlog.Paused, *eventlog.Resumed:
+		return boardEvent(v, e)
 	case *eventlog.Claimed:
 		a.runs++
 	case *eventlog.Completed, *eventlog.ReviewRequested, *eventlog.ChangesRequested:
@@ -196,6 +210,9 @@ func (a *auditor) before(v View, c eventlog.Commit, e eventlog.Event) error {
 
 // after checks the card and its run as the event left them.
 func (a *auditor) after(v View, e eventlog.Event) error {
+	if e.Task == "" {
+		return nil // about the board
+	}
 	t, err := v.MustTask(e.Task)
 	if err != nil {
 		return err

@@ -27,12 +27,17 @@ type slots struct {
 	active  []*projection.Run
 	started map[string]int // by admit, this time
 	alike   map[string]*projection.Alike
+	pause   *projection.Pause
 }
 
 // readSlots is countSlots with what the breaker goes by.
 func readSlots(v projection.View, active []*projection.Run, p Policy, now eventlog.Time) (*slots, error) {
 	s := countSlots(active, p)
 	s.now = now
+	var err error
+	if s.pause, err = v.Paused(); err != nil {
+		return nil, err
+	}
 	if p.Breaker.Runs == 0 {
 		return s, nil
 	}
@@ -65,7 +70,7 @@ func (s *slots) take(assignee string) {
 // one can.
 func (s *slots) full(assignee string) string {
 	return s.p.caps(assignee).Full(assignee, projection.Usage{
-		Active: s.active, Total: s.total, Mine: s.profile[assignee], Picked: s.started[assignee], Alike: s.alike[assignee],
+		Active: s.active, Total: s.total, Mine: s.profile[assignee], Picked: s.started[assignee], Alike: s.alike[assignee], Pause: s.pause,
 	}, s.now)
 }
 

@@ -127,6 +127,8 @@ func describe(d eventlog.Payload) string {
 		add("%s was reopened, %s -> %s", d.Ancestor, d.From, d.To)
 	case *eventlog.Archived:
 		quote("", d.Reason)
+	case *eventlog.Paused:
+		quote("", d.Reason)
 	case *eventlog.Unblocked:
 		add("-> %s", d.To)
 	case *eventlog.Assigned:

@@ -95,7 +95,8 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"link": linkCmd, "unlink": unlinkCmd,
 	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
 	"ps": psCmd, "stats": statsCmd,
-	"dispatch": dispatchCmd, "daemon": daemonCmd, "runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
+	"dispatch": dispatchCmd, "daemon": daemonCmd, "stop": haltCmd, "pause": pauseCmd, "resume": resumeCmd, "drain": drainCmd,
+	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd,
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"kanlog/eventlog"
-	"kanlog/projection"
 )
 
 func daemonCmd(a *app) *cobra.Command {
@@ -63,11 +62,7 @@ func (a *app) daemon(interval time.Duration) error {
 }
 
 func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex) (*daemon, error) {
-	store, err := a.board()
-	if err != nil {
-		return nil, err
-	}
-	head, err := store.Head()
+	head, err := a.head()
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +96,8 @@ func (d *daemon) lock() (*eventlog.Lock, error) {
 
 // farewell says what goes on without the daemon.
 func (d *daemon) farewell() {
-	n := 0
-	err := d.a.view(func(v projection.View) error {
-		active, err := v.Active()
-		n = len(active)
-		return err
-	})
+	active, err := d.a.active()
+	n := len(active)
 	switch {
 	case err != nil:
 		d.a.warn("board %s: %v", d.a.slug, err)

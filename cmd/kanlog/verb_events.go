@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -156,5 +157,5 @@ func (a *app) eventLine(c eventlog.Commit, i int) string {
 	if what != "" {
 		what = ": " + what
 	}
-	return clean(fmt.Sprintf("%5d  %s  %s%s  %s by %s%s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), c.Events[i].Task, run, j.Kind, c.Actor, what), false)
+	return clean(fmt.Sprintf("%5d  %s  %s%s  %s by %s%s", j.Seq, c.At.Std().Format("2006-01-02 15:04:05"), cmp.Or(c.Events[i].Task, "the board"), run, j.Kind, c.Actor, what), false)
 }
