@@ -4,12 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"kanlog/eventlog"
 )
 
 // New verb: a decider in projection, its file here (parse, call, print), its
@@ -146,18 +143,4 @@ func between(least, most int, what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// version says which program this is: no version has been released, so the commit
-// it was built from and the newest format it writes.
-func version() string {
-	commit := "unknown commit"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = "commit " + s.Value[:min(12, len(s.Value))]
-			}
-		}
-	}
-	return fmt.Sprintf("unreleased (%s, store format %d)", commit, eventlog.Format)
 }
