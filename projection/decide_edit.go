@@ -28,7 +28,7 @@ type Changes struct {
 func Edit(id string, c Changes, l Limits, w Writer) Decider {
 	return func(v View, now eventlog.Time) (Decision, error) {
 		if c == (Changes{}) {
-			return Decision{}, invalid("nothing to change was given")
+			return Decision{}, invalid("nothing to change was given (kanlog help edit lists what can be)")
 		}
 		t, _, stop, err := fence(v, "edit", id, w)
 		if err != nil || stop.Refused != nil {

@@ -109,7 +109,7 @@ func (r *Run) ending() string {
 		return fmt.Sprintf("run %d was asked to end (%s), but its process can neither be proven nor ruled out: %s; kanlog reclaim %s --force --reason T lets the card go on beside it",
 			r.ID, reason, r.DeferredReason, r.Task)
 	}
-	return fmt.Sprintf("run %d is being ended (%s) since %s; each kanlog dispatch presses on", r.ID, reason, r.EndRequestedAt)
+	return fmt.Sprintf("run %d is being ended (%s) since %s; each kanlog dispatch presses on", r.ID, reason, toSecond(r.EndRequestedAt))
 }
 
 // unproven tells whether nothing on record can ever prove what the supervisor

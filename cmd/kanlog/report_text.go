@@ -45,16 +45,13 @@ func reportText(rep *tick.Report) string {
 	if len(rep.Expired) > 0 {
 		line("claim by hand ran out, %sheld for a person (kanlog unblock ID): %s", would, named(rep.Expired))
 	}
-	switch n := len(rep.Spawned); {
-	case n == 1 && rep.DryRun:
-		line("would be started: %s (%s)", rep.Spawned[0].Task, clean(rep.Spawned[0].Assignee, false))
-	case n == 1:
-		s := rep.Spawned[0]
-		line("started: %s run %d (%s, pid %d)", s.Task, s.Run, clean(s.Assignee, false), s.PID)
-	case n > 1:
-		for _, g := range grouped(rep.Spawned, func(s tick.Spawned) (string, string) { return s.Task, s.Assignee }) {
-			line("%sstarted: %s (%s)", would, named(g.ids), clean(g.why, false))
+	for _, g := range grouped(rep.Spawned, func(s tick.Spawned) (string, string) { return s.Task, s.Assignee }) {
+		s := rep.Spawned[slices.IndexFunc(rep.Spawned, func(s tick.Spawned) bool { return s.Task == g.ids[0] })]
+		if len(g.ids) == 1 && !rep.DryRun {
+			line("started: %s run %d (%s, pid %d)", s.Task, s.Run, clean(s.Assignee, false), s.PID)
+			continue
 		}
+		line("%sstarted: %s (%s)", would, named(g.ids), clean(s.Assignee, false))
 	}
 	reasons(line, "not started", grouped(rep.SpawnFailed, func(f tick.SpawnFailed) (string, string) { return f.Task, f.Error }))
 	for _, p := range rep.Paused {

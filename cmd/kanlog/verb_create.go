@@ -55,7 +55,7 @@ func createCmd(a *app) *cobra.Command {
 			}
 			if notBefore != "" {
 				if d.NotBefore, err = a.parseMoment(notBefore); err != nil {
-					return err
+					return usage("--not-before %v", err)
 				}
 			}
 			return a.create(d)

@@ -66,7 +66,7 @@ has read the card already; the next one sees the change.`,
 				if strings.TrimSpace(notBefore) != "none" {
 					var err error
 					if at, err = a.parseMoment(notBefore); err != nil {
-						return err
+						return usage("--not-before %v", err)
 					}
 				}
 				c.NotBefore = &at

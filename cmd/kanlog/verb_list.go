@@ -135,6 +135,11 @@ func (l *listing) keeps(t *projection.Task) bool {
 		(!l.mine || t.Assignee == l.me)
 }
 
+// narrowed tells whether some cards only were asked for.
+func (l *listing) narrowed() bool {
+	return len(l.status) > 0 || l.assignee != nil || l.tenant != nil || l.tag != nil || l.mine || l.stuck
+}
+
 func (l *listing) order(cards []*listed) []*listed {
 	name, back := strings.CutPrefix(l.sort, "-")
 	slices.SortFunc(cards, func(x, y *listed) int {
@@ -214,7 +219,11 @@ func (a *app) list(l *listing) error {
 		}
 		return a.json(forms)
 	case len(cards) == 0:
-		a.warn("no cards")
+		if l.narrowed() {
+			a.warn("no cards that fit")
+		} else {
+			a.warn("no cards (kanlog create makes one)")
+		}
 		return nil
 	}
 	return a.table(func(w io.Writer) { a.listTable(w, l, cards) })
