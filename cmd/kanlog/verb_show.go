@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -233,10 +234,29 @@ func (a *app) showText(s *showJSON, why string, events []string) error {
 	return nil
 }
 
+// runTable has a column for whose each run was if that differs: the attempts of a
+// card and its reviews look alike otherwise.
 func (a *app) runTable(runs []*runJSON) error {
+	whose := func(r *runJSON) string {
+		if r.Holder != nil {
+			return fmt.Sprint(r.Holder)
+		}
+		if r.Assignee != nil {
+			return fmt.Sprint(r.Assignee)
+		}
+		return ""
+	}
+	differs := slices.ContainsFunc(runs, func(r *runJSON) bool { return whose(r) != whose(runs[0]) })
 	return a.table(func(w io.Writer) {
-		fmt.Fprintln(w, "  RUN\tOUTCOME\tSTARTED\tTOOK\tPID\tEXIT\tWHAT")
+		by := ""
+		if differs {
+			by = "BY\t"
+		}
+		fmt.Fprintf(w, "  RUN\tOUTCOME\tSTARTED\tTOOK\tPID\tEXIT\t%sWHAT\n", by)
 		for _, r := range runs {
+			if differs {
+				by = cell(whose(r)) + "\t"
+			}
 			took, exit := "-", "-"
 			if r.EndedAt != 0 {
 				took = brief(r.EndedAt.Since(r.StartedAt))
@@ -261,7 +281,7 @@ func (a *app) runTable(runs []*runJSON) error {
 			if r.WorkerPID != nil {
 				pid = fmt.Sprint(r.WorkerPID)
 			}
-			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, outcome, a.age(r.StartedAt), took, pid, exit, cell(what))
+			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", r.ID, outcome, a.age(r.StartedAt), took, pid, exit, by, cell(what))
 		}
 	})
 }
