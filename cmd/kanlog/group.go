@@ -16,7 +16,11 @@ func asGroup(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		switch {
+		case len(args) == 0 && cmd.Flags().Changed("json"):
+			// Help is no JSON, and whoever asks for that wants no help.
+			return usage("%s: which verb? (kanlog help%s)", cmd.CommandPath(), strings.TrimPrefix(cmd.CommandPath(), "kanlog"))
+		case len(args) == 0:
 			return cmd.Help()
 		}
 		return unknownVerb(cmd, args[0])

@@ -18,6 +18,7 @@ func TestUnknownVerbsAreRefusedInEveryGroup(t *testing.T) {
 		if cmd.HasSubCommands() {
 			refused(t, append(path, "zzzzzz"), "unknown verb \"zzzzzz\"", "kanlog help")
 			refused(t, append([]string{"help"}, append(path, "zzzzzz")...), "unknown verb \"zzzzzz\"", "kanlog help")
+			refused(t, append(path, "--json"), "which verb?", "kanlog help")
 			first := firstVerb(cmd)
 			refused(t, append(path, first[:len(first)-1]+"q"), "did you mean", first)
 		} else if cmd.Name() != "help" {
