@@ -21,8 +21,11 @@ const defaultBoard = "default"
 // current names, default.
 func (a *app) chooseBoard() error {
 	slug := a.slug
-	if slug == "" {
-		slug = os.Getenv("KANLOG_BOARD")
+	if env := os.Getenv("KANLOG_BOARD"); slug == "" && env != "" {
+		if err := eventlog.CheckSlug(env); err != nil {
+			return usage("KANLOG_BOARD: %v", err)
+		}
+		slug = env
 	}
 	if slug == "" {
 		var err error
