@@ -85,21 +85,19 @@ func fence(v View, verb, id string, w Writer) (*Task, *Run, Decision, error) {
 
 func fenced(v View, verb string, t *Task, w Writer) (Decision, error) {
 	var err error
+	switch {
+	case w.Run == 0:
+		err = refuse(ErrFenced, t.ID, "%s refused: KANLOG_TASK is set but no run is given (KANLOG_RUN or --run), so it cannot be told whether this worker still owns the card", verb)
+	case t.CurrentRun == 0:
+		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not open any more%s", verb, w.Run, endedAs(v, t.ID, w.Run))
+	default:
+		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not the card's open run, which is %d%s", verb, w.Run, t.CurrentRun, endedAs(v, t.ID, w.Run))
+	}
 	// Numbers nobody ever had are refused without a trace: the log must not
 	// grow with what a script makes up.
 	known := w.Run == 0
 	if r, e := v.Run(w.Run); e == nil && r != nil && r.Task == t.ID {
 		known = true
-	}
-	switch {
-	case !known:
-		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not the card's open run and never was a run of it (kanlog runs %s shows all)", verb, w.Run, t.ID)
-	case w.Run == 0:
-		err = refuse(ErrFenced, t.ID, "%s refused: KANLOG_TASK is set but no run is given (KANLOG_RUN or --run), so it cannot be told whether this worker still owns the card", verb)
-	case t.CurrentRun == 0:
-		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not open any more%s", verb, w.Run, endedAs(v, w.Run))
-	default:
-		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not the card's open run, which is %d%s", verb, w.Run, t.CurrentRun, endedAs(v, w.Run))
 	}
 	if !known || v.r.Get(tabFenced, cat(under(t.ID), num(w.Run))) != nil {
 		return Decision{}, err
@@ -111,8 +109,12 @@ func fenced(v View, verb string, t *Task, w Writer) (Decision, error) {
 	}, nil
 }
 
-func endedAs(v View, run uint64) string {
-	if r, err := v.Run(run); err == nil && r != nil && !r.Open() {
+func endedAs(v View, task string, run uint64) string {
+	r, err := v.Run(run)
+	switch {
+	case err == nil && (r == nil || r.Task != task):
+		return " (the card never had such a run; kanlog runs " + task + " shows all)"
+	case err == nil && !r.Open():
 		return " (it ended as " + r.Outcome + " at " + r.EndedAt.String() + ")"
 	}
 	return ""
