@@ -254,6 +254,10 @@ func (s *sim) prefixCards() map[string]prefixCard {
 // drain lets fair ticks go on until every card rests. Time goes by faster and
 // faster, since a card may wait for a day that is far away.
 func (s *sim) drain() {
+	// Somebody lets a paused board go on.
+	if _, err := s.store.Update("operator:ann", s.now(), projection.ResumeBoard(projection.Writer{})); err != nil {
+		s.fail("resume: %v", err)
+	}
 	for round := range 200 {
 		for range 2000 {
 			if !s.turn() {

@@ -56,7 +56,7 @@ func (a *app) halt(kill bool) error {
 		if err != nil {
 			return err
 		}
-		what += fmt.Sprintf("; %d workers ended", n)
+		what += "; " + plural(n, "worker", "workers") + " ended"
 	}
 	if a.asJSON {
 		return a.json(map[string]any{"board": a.slug, "done": what})
