@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -234,14 +233,7 @@ func assignees(b *completionBoard, typed string) []cobra.Completion {
 }
 
 func boardNames(b *completionBoard, typed string) []cobra.Completion {
-	var names []string
-	entries, _ := os.ReadDir(b.app.boardsDir())
-	for _, e := range entries {
-		// No archived ones: no verb takes them, and their directory is no board's.
-		if there, err := b.app.boardThere(e.Name()); err == nil && there && eventlog.CheckSlug(e.Name()) == nil {
-			names = append(names, e.Name())
-		}
-	}
+	names, _ := b.app.slugs()
 	return fixed(names...)(b, typed)
 }
 

@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
 
 	"kanlog/eventlog"
 	"kanlog/proc"
@@ -30,6 +33,7 @@ type daemon struct {
 	forks *sync.Mutex
 	// override is --interval, 0 for the setting.
 	override time.Duration
+	watchdog *watchdog
 	say      func(format string, args ...any) // a line for people, or nothing
 
 	state    daemonState
@@ -39,6 +43,7 @@ type daemon struct {
 	ends     chan uint64       // runs whose supervisor ended
 	watched  map[uint64]func() // gives up the watch over a run
 	said     map[string]string // what is wrong and was said, by what it is about
+	due      atomic.Int64      // when it is late, for the watchdog
 	settings string            // a stamp of their files
 }
 
@@ -49,6 +54,9 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
+	d.late(time.Now())
+	d.watchdog.add(d)
+	defer d.watchdog.remove(d)
 	d.ends, d.watched, d.said = make(chan uint64), map[uint64]func(){}, map[string]string{}
 	defer func() {
 		for _, stop := range d.watched {
@@ -63,18 +71,29 @@ func (d *daemon) run(ctx context.Context) error {
 	// What was forked has to be seen to: a start that is broken off would be booked
 	// by the next daemon only.
 	defer d.starts.Wait()
-	for {
+	for ready := false; ; {
 		was, began := d.a.store.Stamp(), cpuTime()
 		next, err := d.tick(ctx)
 		if err != nil {
 			return err
 		}
 		wait := d.pace.spent(cpuTime()-began, time.Now())
+		d.late(next)
+		if !ready {
+			ready = true
+			notify(sd.SdNotifyReady)
+		}
 		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset)))
 		if !sleep(ctx, wait) || !d.idle(ctx, hint.C, was, next) {
 			return nil
 		}
 	}
+}
+
+// late notes when the daemon is late: at the next tick it waits for the supervisors
+// that it starts, or for another dispatch.
+func (d *daemon) late(next time.Time) {
+	d.due.Store(next.Add(d.state.Interval + silentAfter).UnixNano())
 }
 
 // idle waits until another tick has something to do; false if ctx is done.

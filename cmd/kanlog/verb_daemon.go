@@ -12,11 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	sd "github.com/coreos/go-systemd/v22/daemon"
+
 	"kanlog/eventlog"
 )
 
 func daemonCmd(a *app) *cobra.Command {
 	var interval duration
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "daemon",
 		Short: "Tick for ever: at once when something happens, and every interval",
@@ -25,49 +28,60 @@ time has come, and every interval as a safety net. It prints what happens on the
 board (--json: one event per line). Ctrl-C or SIGTERM ends it and leaves the
 workers running; the next daemon or dispatch goes on with them. A board has one
 daemon at a time.`,
-		Example: "  kanlog daemon\n  kanlog daemon --interval 10s\n  kanlog daemon --json >>board.jsonl",
+		Example: "  kanlog daemon\n  kanlog daemon --interval 10s\n  kanlog daemon --all-boards\n  kanlog daemon --json >>board.jsonl",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("interval") && interval.std() < time.Second {
 				return usage("--interval %s is less than 1s", interval.std())
 			}
-			return a.daemon(interval.std())
+			if all && cmd.Flags().Changed("board") {
+				return usage("--all-boards and --board: give one of them")
+			}
+			return a.daemon(interval.std(), all)
 		},
 	}
 	cmd.Flags().Var(&interval, "interval", "time between two ticks at most (default: the setting interval, 60s)")
+	cmd.Flags().BoolVar(&all, "all-boards", false, "every board of the home, also those that are made later")
 	return cmd
 }
 
-// daemon runs the daemon of the chosen board until it is told to end.
-func (a *app) daemon(interval time.Duration) error {
+// daemon runs the daemon of the chosen board, or of all, until it is told to end.
+func (a *app) daemon(interval time.Duration, all bool) error {
 	if own := os.Getenv("KANLOG_TASK"); own != "" {
 		// What it started would be ended with the worker, see dispatch.
 		return &refusedError{fmt.Sprintf("daemon refused: this process is a worker of %s; what it started would be ended with it", own)}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	go func() {
-		<-ctx.Done()
+	context.AfterFunc(ctx, func() {
+		notify(sd.SdNotifyStopping)
 		stop() // a second signal ends it as signals do
-	}()
-	d, err := a.newDaemon(interval, new(sync.Mutex))
+	})
+	a.warnUnit()
+	w := &watchdog{}
+	go w.run(ctx)
+	if all {
+		notify(sd.SdNotifyReady)
+		return (&fleet{a: a, interval: interval, watchdog: w}).run(ctx)
+	}
+	d, err := a.newDaemon(interval, new(sync.Mutex), w)
 	if err != nil {
 		return err
 	}
-	err = d.run(ctx)
-	if err == nil {
-		d.farewell()
+	if err := d.run(ctx); err != nil {
+		return err
 	}
-	return err
+	d.farewell()
+	return nil
 }
 
-func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex) (*daemon, error) {
+func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex, w *watchdog) (*daemon, error) {
 	head, err := a.head()
 	if err != nil {
 		return nil, err
 	}
 	d := &daemon{
-		a: a, actor: dispatcherActor(), forks: forks, override: interval, state: newDaemonState(a.clock()),
+		a: a, actor: dispatcherActor(), forks: forks, override: interval, watchdog: w, state: newDaemonState(a.clock()),
 		events: &eventPrinter{a: a, next: head.Commit + 1, skip: []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}},
 		say:    func(format string, args ...any) {},
 	}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"kanlog/eventlog"
+)
+
+// fleet is the daemons of every board of a home, in one process. Boards that come
+// get one, boards that go lose theirs; what is wrong with one holds up no other.
+type fleet struct {
+	a        *app
+	interval time.Duration
+	forks    sync.Mutex
+	watchdog *watchdog
+
+	mu    sync.Mutex
+	there map[string]bool   // boards with a daemon of this process
+	said  map[string]string // what is wrong with a board and was said
+}
+
+func (f *fleet) run(ctx context.Context) error {
+	f.there, f.said = map[string]bool{}, map[string]string{}
+	// Not a reason to stop: the boards are looked for every so often all the same.
+	moved, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer moved.Close()
+	if err := os.MkdirAll(f.a.boardsDir(), 0o700); err != nil {
+		return err
+	}
+	if err := moved.Add(f.a.boardsDir()); err != nil {
+		f.a.warn("the kernel does not say when a board is made (%v): new ones are looked for every interval", err)
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		slugs, err := f.a.slugs()
+		if err != nil {
+			f.a.warn("%v", err)
+		}
+		for _, slug := range slugs {
+			f.mu.Lock()
+			there := f.there[slug]
+			f.there[slug] = true
+			f.mu.Unlock()
+			if !there {
+				all.Go(func() { f.board(ctx, slug) })
+			}
+		}
+		again := time.NewTimer(f.every())
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return nil
+		case <-moved.Events:
+			// A board is made in steps, and is one when its store is there.
+			if !sleep(ctx, 50*time.Millisecond) {
+				return nil
+			}
+		case <-moved.Errors:
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+func (f *fleet) every() time.Duration {
+	if f.interval != 0 {
+		return f.interval
+	}
+	return defaults().interval
+}
+
+// board runs the daemon of one board until it ends.
+func (f *fleet) board(ctx context.Context, slug string) {
+	b := *f.a
+	err := b.use(slug)
+	if err == nil {
+		var d *daemon
+		if d, err = b.newDaemon(f.interval, &f.forks, f.watchdog); err == nil {
+			if err = d.run(ctx); err == nil {
+				d.farewell()
+			}
+		}
+	}
+	f.mu.Lock()
+	delete(f.there, slug)
+	was := f.said[slug]
+	f.said[slug] = ""
+	if err != nil {
+		f.said[slug] = err.Error()
+	}
+	say := f.said[slug] != "" && f.said[slug] != was
+	f.mu.Unlock()
+	if say && !(errors.Is(err, eventlog.ErrNoBoard) && ctx.Err() != nil) {
+		f.a.warn("%v; the other boards go on, and this one is tried again", err)
+	}
+}
+
+// slugs are the boards of the home that could be dispatched on.
+func (a *app) slugs() (list []string, err error) {
+	entries, err := os.ReadDir(a.boardsDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if eventlog.CheckSlug(e.Name()) != nil {
+			continue // archived boards, and copies that somebody made beside one
+		}
+		if there, err := holdsBoard(filepath.Join(a.boardsDir(), e.Name())); err == nil && there {
+			list = append(list, e.Name())
+		}
+	}
+	return list, err
+}
