@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -90,12 +89,10 @@ func (d *doctor) assign(ids []string, to string) string {
 	return strings.Join(lines, " && ")
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-
 // addProfile appends a profile to the home's settings.
 func (d *doctor) addProfile(name string) string {
 	key, script := name, "./"+name
-	if !bareKey.MatchString(name) {
+	if !madeOf(name, alphanumeric+"_-") {
 		key, script = fmt.Sprintf("%q", name), "./worker"
 	}
 	key = strings.NewReplacer(`\`, `\\`, "%", "%%").Replace(key)

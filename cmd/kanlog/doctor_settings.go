@@ -42,10 +42,8 @@ func (d *doctor) checkSettings() ([]finding, error) {
 	return list, nil
 }
 
-var atLine = regexp.MustCompile(`:(\d+): `)
-
 func (d *doctor) settingsFix(path string, err error) string {
-	if m := atLine.FindStringSubmatch(err.Error()); m != nil {
+	if m := regexp.MustCompile(`:(\d+): `).FindStringSubmatch(err.Error()); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		return edit(path, n)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -47,19 +48,19 @@ type rawJSON []byte
 // its bytes, three digits each, as an exponent. Text stands in quotes and cannot
 // look like it; a number in somebody's metadata could, so it begins with digits
 // that nobody can know before this call of the program.
-var rawMark = func() string {
+var rawMark = sync.OnceValue(func() string {
 	b := []byte("0e")
 	for _, c := range randomID() {
 		b = fmt.Appendf(b, "%03d", c)
 	}
 	return string(b)
-}()
+})
 
 func (r rawJSON) MarshalJSON() ([]byte, error) {
 	if len(r) == 0 {
 		return []byte("null"), nil
 	}
-	b := []byte(rawMark)
+	b := []byte(rawMark())
 	for _, c := range r {
 		b = fmt.Appendf(b, "%03d", c)
 	}
@@ -96,7 +97,7 @@ func encodeJSON(v any, indent string) ([]byte, error) {
 			}
 			i += w - 1
 			continue
-		case !quoted && out[i] == rawMark[0]:
+		case !quoted && out[i] == rawMark()[0]:
 			raw, end := rawAt(out, i)
 			if raw == nil {
 				break
@@ -117,11 +118,11 @@ func encodeJSON(v any, indent string) ([]byte, error) {
 // rawAt returns the raw JSON whose mark stands at i, and where it ends; nil if
 // there is none.
 func rawAt(out []byte, i int) (raw []byte, end int) {
-	if !bytes.HasPrefix(out[i:], []byte(rawMark)) {
+	if !bytes.HasPrefix(out[i:], []byte(rawMark())) {
 		return nil, 0
 	}
 	digit := func(n int) bool { return n < len(out) && out[n] >= '0' && out[n] <= '9' }
-	for end = i + len(rawMark); digit(end) && digit(end+1) && digit(end+2); end += 3 {
+	for end = i + len(rawMark()); digit(end) && digit(end+1) && digit(end+2); end += 3 {
 		raw = append(raw, 100*(out[end]-'0')+10*(out[end+1]-'0')+out[end+2]-'0')
 	}
 	return raw, end

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"sort"
@@ -277,7 +276,7 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 			if strings.Contains(arg, "\x00") {
 				return bad(table, "command", "%q holds a NUL byte", arg)
 			}
-			if placeholder.MatchString(arg) && !slices.Contains(placeholders, arg) {
+			if isPlaceholder(arg) && !slices.Contains(placeholders, arg) {
 				return bad(table, "command", "unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
 			}
 		}
@@ -336,7 +335,12 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 // argument.
 var placeholders = []string{"{task}", "{run}", "{title}", "{workspace}", "{context}"}
 
-var placeholder = regexp.MustCompile(`^\{[a-z_]+\}$`)
+// isPlaceholder tells whether an argument is meant as one, known or not.
+func isPlaceholder(arg string) bool {
+	name, ok := strings.CutPrefix(arg, "{")
+	name, closed := strings.CutSuffix(name, "}")
+	return ok && closed && madeOf(name, lowercase+"_")
+}
 
 // boundedSetting is one scalar with the check of its value.
 type boundedSetting struct {

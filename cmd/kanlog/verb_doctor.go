@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -261,11 +260,9 @@ func asOwner(euid int, command string) string {
 	return "sudo " + command
 }
 
-var harmless = regexp.MustCompile(`^[A-Za-z0-9_%+=:,./@-]+$`)
-
 // shellWord quotes a word for a shell where that is needed.
 func shellWord(s string) string {
-	if harmless.MatchString(s) {
+	if madeOf(s, alphanumeric+"_%+=:,./@-") {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
