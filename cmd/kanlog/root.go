@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // New verb: a decider in projection, its file here (parse, call, print), its
@@ -55,10 +56,7 @@ at any moment loses nothing and runs nothing twice.`,
 	asGroup(root)
 	root.SetOut(a.out)
 	root.SetErr(a.errw)
-	f := root.PersistentFlags()
-	f.StringVar(&a.home, "home", "", "where boards live (KANLOG_HOME, else $XDG_DATA_HOME/kanlog)")
-	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else the current one: kanlog boards)")
-	f.BoolVar(&a.asJSON, "json", false, "print JSON and nothing else on stdout")
+	a.commonFlags(root.PersistentFlags())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var u *usageError
 		if errors.As(err, &u) {
@@ -79,7 +77,15 @@ at any moment loses nothing and runs nothing twice.`,
 		addCompletionCmd(root)
 		a.addCompletions(root)
 	}
+	root.CompletionOptions.DisableDefaultCmd = only != ""
 	return root
+}
+
+// commonFlags are those that every verb has.
+func (a *app) commonFlags(f *pflag.FlagSet) {
+	f.StringVar(&a.home, "home", "", "where boards live (KANLOG_HOME, else $XDG_DATA_HOME/kanlog)")
+	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else the current one: kanlog boards)")
+	f.BoolVar(&a.asJSON, "json", false, "print JSON and nothing else on stdout")
 }
 
 // verbs are the commands by name.
@@ -97,12 +103,17 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd,
 }
 
-// plainVerb is the verb of a call that begins with it, "" of any other.
+// plainVerb is the verb of a call that has nothing but common flags before it, ""
+// of any other.
 func plainVerb(args []string) string {
-	if len(args) > 0 && verbs[args[0]] != nil {
-		return args[0]
+	before := pflag.NewFlagSet("", pflag.ContinueOnError)
+	before.SetInterspersed(false)
+	before.Usage = func() {}
+	new(app).commonFlags(before)
+	if before.Parse(args) != nil || before.ArgsLenAtDash() >= 0 || verbs[before.Arg(0)] == nil {
+		return ""
 	}
-	return ""
+	return before.Arg(0)
 }
 
 // helpCmd is help for a verb; a verb that is not there is a wrong call.
