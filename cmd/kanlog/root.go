@@ -43,7 +43,6 @@ at any moment loses nothing and runs nothing twice.`,
   kanlog dispatch
   kanlog list
   kanlog events t_1a2b`,
-		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,9 +74,11 @@ at any moment loses nothing and runs nothing twice.`,
 	root.SetHelpFunc(helpText)
 	if only == "" {
 		addCompletionCmd(root)
+		root.Version = version()
 		a.addCompletions(root)
+	} else {
+		root.CompletionOptions.DisableDefaultCmd = true
 	}
-	root.CompletionOptions.DisableDefaultCmd = only != ""
 	return root
 }
 
