@@ -222,6 +222,20 @@ func (a *app) resolve(prefix string) (id string, err error) {
 	return id, err
 }
 
+// onCard is a decider for the card that an id or a unique prefix names. It finds
+// the id in the transaction that decides: to open the store once more for that is
+// a good part of a short call, and the board may have moved on in between.
+func onCard(id *string, w projection.Writer, decider func(id string, w projection.Writer) projection.Decider) projection.Decider {
+	return func(v projection.View, now eventlog.Time) (projection.Decision, error) {
+		full, err := v.Resolve(*id)
+		if err != nil {
+			return projection.Decision{}, err
+		}
+		*id = full
+		return decider(full, w)(v, now)
+	}
+}
+
 // ownCard is the id a worker's verb defaults to.
 func (a *app) ownCard(verb string) (string, error) {
 	if id := os.Getenv("KANLOG_TASK"); id != "" {

@@ -31,10 +31,7 @@ func (a *app) decideThen(id, verb, done string, decider func(id string, w projec
 	if err != nil {
 		return err
 	}
-	if id, err = a.resolve(id); err != nil {
-		return err
-	}
-	res, err := a.update(verb, w, decider(id, w))
+	res, err := a.update(verb, w, onCard(&id, w, decider))
 	if err != nil {
 		return err
 	}
@@ -91,11 +88,8 @@ func (a *app) rehearse(id, would string, decider func(id string, w projection.Wr
 	if err != nil {
 		return err
 	}
-	if id, err = a.resolve(id); err != nil {
-		return err
-	}
 	err = a.view(func(v projection.View) error {
-		d, err := decider(id, w)(v, a.now)
+		d, err := onCard(&id, w, decider)(v, a.now)
 		if d.Note != "" {
 			would = d.Note
 		}

@@ -146,16 +146,15 @@ func (a *app) claim(prefix string, c projection.ClaimFor) error {
 	if err != nil {
 		return err
 	}
-	if c.Task, err = a.resolve(prefix); err != nil {
-		return err
-	}
 	if !w.InWorker() {
 		// A claim needs no run of its own to stand on; KANLOG_RUN of an outer
 		// session must not be taken for one.
 		w.Run = 0
 	}
 	var form *runJSON
-	res, err := a.updateThen("claim", w, projection.Claim(c, w), func(v projection.View, res projection.Result) error {
+	c.Task = prefix
+	decide := onCard(&c.Task, w, func(_ string, w projection.Writer) projection.Decider { return projection.Claim(c, w) })
+	res, err := a.updateThen("claim", w, decide, func(v projection.View, res projection.Result) error {
 		r, err := v.Run(res.Commit.Seq)
 		if err == nil {
 			form = a.newRunJSON(r)
