@@ -198,6 +198,26 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 	}
 }
 
+// A regular expression at package level is compiled at each start of the program,
+// whatever the call is for: four of them were a sixth of a call that does nothing.
+func TestNoExpressionIsCompiledAtTheStart(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok {
+				ast.Inspect(g, func(n ast.Node) bool {
+					if sel, ok := n.(*ast.SelectorExpr); ok {
+						if x, ok := sel.X.(*ast.Ident); ok && x.Name == "regexp" && strings.HasPrefix(sel.Sel.Name, "MustCompile") {
+							t.Errorf("%s: compiled at each start; a function that needs it may", s.at(n))
+						}
+					}
+					_, later := n.(*ast.FuncLit)
+					return !later
+				})
+			}
+		}
+	}
+}
+
 // opensTransaction are the methods that take the store's lock. bbolt hangs, or
 // waits for itself until the lock times out, when one is opened inside another.
 var opensTransaction = map[string]bool{

@@ -224,7 +224,8 @@ func (a *app) resolve(prefix string) (id string, err error) {
 
 // onCard is a decider for the card that an id or a unique prefix names. It finds
 // the id in the transaction that decides: to open the store once more for that is
-// a good part of a short call, and the board may have moved on in between.
+// a good part of a short call, and the board may have moved on in between. So what
+// makes the decider runs inside the transaction and may not open another.
 func onCard(id *string, w projection.Writer, decider func(id string, w projection.Writer) projection.Decider) projection.Decider {
 	return func(v projection.View, now eventlog.Time) (projection.Decision, error) {
 		full, err := v.Resolve(*id)

@@ -2,9 +2,8 @@ package main
 
 import "strings"
 
-// Made by hand and no expressions of package regexp: those that a package holds
-// are compiled at each start of the program, which cost a short call more than its
-// work.
+// Sets of characters and no expressions of package regexp: those that a package
+// holds are compiled at each start of the program, also where nothing asks for them.
 const (
 	lowercase    = "abcdefghijklmnopqrstuvwxyz"
 	alphanumeric = lowercase + "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
