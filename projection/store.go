@@ -168,8 +168,8 @@ func (s *Store) EachCard(fn func(View, *Task) error) error {
 	}
 }
 
-// Head is the newest commit.
-func (s *Store) Head() (head eventlog.Head, err error) {
+// NewestCommit is the end of the log.
+func (s *Store) NewestCommit() (head eventlog.Head, err error) {
 	err = s.view(func(tx *eventlog.Tx) (err error) {
 		head, err = tx.Head()
 		return err

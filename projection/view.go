@@ -3,6 +3,7 @@ package projection
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -292,6 +293,16 @@ func (v View) Held(now eventlog.Time, max int, wanted func(assignee string) bool
 		return k[0] == since[0] && left >= 0 && add(id)
 	})
 	return over, still, err
+}
+
+// Newest is the number of the newest commit that the view knows of.
+func (v View) Newest() (uint64, error) {
+	log, ok := v.r.(interface{ Head() (eventlog.Head, error) })
+	if !ok {
+		return 0, errors.New("this view has no log")
+	}
+	head, err := log.Head()
+	return head.Commit, err
 }
 
 // Due returns the scheduled cards whose time has come.

@@ -70,10 +70,14 @@ func (d *Dispatcher) Tick(ctx context.Context, o Options) (*Report, error) {
 	if o.DryRun {
 		t.Board = projection.Rehearse(d.Board)
 	}
-	if err := t.sweep(); err != nil {
+	at, err := t.read()
+	if err != nil {
 		return rep, err
 	}
-	if err := t.promote(); err != nil {
+	if err := t.sweep(at.active); err != nil {
+		return rep, err
+	}
+	if err := t.promote(at); err != nil {
 		return rep, err
 	}
 	return rep, t.start(ctx)
@@ -84,24 +88,25 @@ func (d *Dispatcher) newTick(o Options, rep *Report) *tick {
 	if d.Forks == nil {
 		d.Forks = new(sync.Mutex)
 	}
-	return &tick{Dispatcher: d, Board: apart{d.Board, d.Forks}, o: o, rep: rep, now: d.Clock(), hostRefused: new(atomic.Bool)}
+	return &tick{Dispatcher: d, Board: apart{d.Board, d}, o: o, rep: rep, now: d.Clock(), hostRefused: new(atomic.Bool)}
 }
 
 // apart is a board that is not used while this process forks.
 type apart struct {
 	Board
-	forks *sync.Mutex
+	d *Dispatcher
 }
 
 func (b apart) Update(actor string, now eventlog.Time, d projection.Decider) (projection.Result, error) {
-	b.forks.Lock()
-	defer b.forks.Unlock()
+	b.d.Forks.Lock()
+	defer b.d.Forks.Unlock()
 	return b.Board.Update(actor, now, d)
 }
 
 func (b apart) View(fn func(projection.View) error) error {
-	b.forks.Lock()
-	defer b.forks.Unlock()
+	b.d.Hook("dispatch.read")
+	b.d.Forks.Lock()
+	defer b.d.Forks.Unlock()
 	return b.Board.View(fn)
 }
 
@@ -138,11 +143,7 @@ func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.
 
 // sweep judges every active run once. What goes wrong with one run does not
 // stop the others; what goes wrong with the store does.
-func (t *tick) sweep() error {
-	active, err := t.active()
-	if err != nil {
-		return err
-	}
+func (t *tick) sweep(active []*projection.Run) error {
 	look := t.World.Look()
 	for _, r := range active {
 		e := t.gather(look, r)
@@ -157,13 +158,24 @@ func (t *tick) sweep() error {
 	return nil
 }
 
-// active reads the open runs and the closed ones with a worker on record.
-func (t *tick) active() (active []*projection.Run, err error) {
-	err = t.Board.View(func(v projection.View) error {
-		active, err = v.Active()
+// reading is what a tick begins with, read in one short transaction. What has moved
+// since is found by each decider in its own.
+type reading struct {
+	active []*projection.Run // open, or closed with a worker on record
+	due    []string          // cards whose time has come
+	parked []string          // cards that a smaller failure limit holds
+}
+
+func (t *tick) read() (at reading, err error) {
+	err = t.Board.View(func(v projection.View) (err error) {
+		if at.active, err = v.Active(); err != nil {
+			return err
+		}
+		at.due, err = v.Due(t.now)
+		at.parked = v.Parked(t.Policy.Limits.FailureLimit)
 		return err
 	})
-	return active, err
+	return at, err
 }
 
 func (t *tick) gather(look Look, r *projection.Run) Evidence {
@@ -264,19 +276,13 @@ func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
 }
 
 // promote lets go on what waited for a time or for a higher limit.
-func (t *tick) promote() error {
-	var due, parked []string
-	err := t.Board.View(func(v projection.View) (err error) {
-		due, err = v.Due(t.now)
-		parked = v.Parked(t.Policy.Limits.FailureLimit)
-		return err
-	})
-	for _, id := range due {
+func (t *tick) promote(at reading) (err error) {
+	for _, id := range at.due {
 		if err == nil {
 			_, err = t.update(t.now, projection.PromoteDue(id))
 		}
 	}
-	for _, id := range parked {
+	for _, id := range at.parked {
 		if err == nil {
 			_, err = t.update(t.now, projection.PromoteParked(id, t.Policy.Limits))
 		}

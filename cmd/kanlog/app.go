@@ -35,6 +35,7 @@ type app struct {
 	set      *settings
 	store    *projection.Store
 	boardDir string
+	uuid     *[16]byte // of the board, once it was read
 }
 
 // start reads the environment and finds the board; flags are parsed by then.

@@ -42,7 +42,7 @@ func (a *app) use(slug string) error {
 		return usage("%v", err)
 	}
 	a.slug, a.boardDir = slug, eventlog.BoardDir(a.home, slug)
-	a.set, a.store = nil, nil
+	a.set, a.store, a.uuid = nil, nil, nil
 	return nil
 }
 

@@ -44,7 +44,9 @@ type daemon struct {
 	watched  map[uint64]func() // gives up the watch over a run
 	said     map[string]string // what is wrong and was said, by what it is about
 	due      atomic.Int64      // when it is late, for the watchdog
-	settings string            // a stamp of their files
+	own      ownBoard
+	place    *eventlog.Lock
+	settings string // a stamp of their files
 }
 
 // run ticks until ctx is done, or until the board cannot be used any more.
@@ -54,6 +56,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Unlock()
+	d.place = lock
 	d.late(time.Now())
 	d.watchdog.add(d)
 	defer d.watchdog.remove(d)
@@ -72,8 +75,8 @@ func (d *daemon) run(ctx context.Context) error {
 	// by the next daemon only.
 	defer d.starts.Wait()
 	for ready := false; ; {
-		was, began := d.a.store.Stamp(), cpuTime()
-		next, err := d.tick(ctx)
+		began := cpuTime()
+		was, next, err := d.tick(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,13 +99,12 @@ func (d *daemon) late(next time.Time) {
 	d.due.Store(next.Add(d.state.Interval + silentAfter).UnixNano())
 }
 
-// idle waits until another tick has something to do; false if ctx is done.
+// idle waits until another tick has something to do; false if ctx is done. was is the
+// stamp of the store as the last tick left it.
 func (d *daemon) idle(ctx context.Context, hint <-chan struct{}, was string, next time.Time) bool {
 	alarm := time.NewTimer(time.Until(next))
 	defer alarm.Stop()
 	for {
-		// What was written while the tick went on, by it or by others, is looked at
-		// once more: that costs little, and leaves no gap.
 		if d.a.store.Stamp() != was {
 			return ctx.Err() == nil
 		}
@@ -125,35 +127,46 @@ func (d *daemon) idle(ctx context.Context, hint <-chan struct{}, was string, nex
 }
 
 // tick runs one, prints what happened since the last one, and says when the next
-// one is due by time alone. Only what ends the daemon is an error.
-func (d *daemon) tick(ctx context.Context) (next time.Time, err error) {
+// one is due by time alone, and what the store's stamp is if nobody writes until
+// then: "" if somebody else wrote meanwhile, and another tick has to look. Only what
+// ends the daemon is an error.
+func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err error) {
+	d.own.begin()
 	err = d.pass(ctx)
 	next = time.Now().Add(d.state.Interval)
 	switch {
 	case ctx.Err() != nil:
-		return next, nil
+		return "", next, nil
 	case errors.Is(err, eventlog.ErrNoBoard), errors.Is(err, fs.ErrNotExist):
-		return next, fmt.Errorf("board %s: it is not there any more (renamed, archived or removed): %w", d.a.slug, err)
+		return "", next, fmt.Errorf("board %s: it is not there any more (renamed, archived or removed): %w", d.a.slug, err)
 	case errors.Is(err, eventlog.ErrUnknownOutcome), errors.Is(err, eventlog.ErrRefused):
 		// This process may not write any more, or must not.
-		return next, err
+		return "", next, err
 	}
-	d.hold("tick", err)
-	if err != nil {
-		return next, nil
+	if d.hold("tick", err); err != nil {
+		return d.a.store.Stamp(), next, nil
 	}
-	at, err := d.look()
+	// Before the look: what is written between the two makes the stamp another.
+	was = d.a.store.Stamp()
+	at, head, err := d.look()
 	if d.hold("look", err); err == nil && at != 0 {
 		if due := at.Std().Add(-d.a.offset); due.Before(next) {
 			next = due
 		}
 	}
+	if err == nil && !d.own.all(head) {
+		was = ""
+	}
 	d.hold("print", d.print())
-	return next, nil
+	return was, next, nil
 }
 
 // pass is one tick with the settings as they are now.
 func (d *daemon) pass(ctx context.Context) error {
+	// Another board may have come to the name, which this is not the daemon of.
+	if ok, err := d.place.InPlace(); err != nil || !ok {
+		return errors.Join(err, eventlog.ErrNoBoard)
+	}
 	d.a.set, d.settings = nil, d.settingsStamp()
 	set, err := d.a.settings()
 	if err != nil {
@@ -165,6 +178,8 @@ func (d *daemon) pass(ctx context.Context) error {
 		return err
 	}
 	disp.Forks = d.forks
+	d.own.Store = d.a.store
+	disp.Board = &d.own
 	disp.Lock = func() (func(), error) { return d.a.waitDispatchLock(ctx, d.state.Interval) }
 	rep, err := disp.Tick(ctx, tick.Options{Max: -1, Detach: func(start func() (*tick.Report, error)) {
 		d.starts.Go(func() {
@@ -190,7 +205,7 @@ func (d *daemon) failures(rep *tick.Report) {
 
 // look reads what to wait for: the moment at which time alone changes something,
 // and the supervisors whose end is to be told.
-func (d *daemon) look() (next eventlog.Time, err error) {
+func (d *daemon) look() (next eventlog.Time, head uint64, err error) {
 	d.forks.Lock()
 	defer d.forks.Unlock()
 	var active []*projection.Run
@@ -198,14 +213,17 @@ func (d *daemon) look() (next eventlog.Time, err error) {
 		if next, err = tick.Next(v, d.a.set.dispatchPolicy(), d.a.clock()); err != nil {
 			return err
 		}
+		if head, err = v.Newest(); err != nil {
+			return err
+		}
 		active, err = v.Active()
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	d.watch(active)
-	return next, nil
+	return next, head, nil
 }
 
 // print prints what was appended since it was called last. It holds up nobody: what
@@ -327,4 +345,54 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	}
+}
+
+// ownBoard is the board as the ticks of a daemon use it: it counts what they write,
+// so that the daemon is not woken by itself.
+type ownBoard struct {
+	*projection.Store
+
+	mu    sync.Mutex
+	read  bool
+	first uint64 // the newest commit when the tick began to read
+	wrote uint64 // commits since then
+}
+
+func (b *ownBoard) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.read, b.first, b.wrote = false, 0, 0
+}
+
+// all tells whether every commit up to head that came after the tick had begun to
+// read is its own.
+func (b *ownBoard) all(head uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.read && head == b.first+b.wrote
+}
+
+func (b *ownBoard) View(fn func(projection.View) error) error {
+	return b.Store.View(func(v projection.View) error {
+		head, err := v.Newest()
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		if !b.read {
+			b.read, b.first = true, head
+		}
+		b.mu.Unlock()
+		return fn(v)
+	})
+}
+
+func (b *ownBoard) Update(actor string, now eventlog.Time, d projection.Decider) (projection.Result, error) {
+	res, err := b.Store.Update(actor, now, d)
+	if res.Commit.Number != 0 {
+		b.mu.Lock()
+		b.wrote++
+		b.mu.Unlock()
+	}
+	return res, err
 }

@@ -76,6 +76,7 @@ type simAudit struct {
 	reviewed  map[string]uint64 // card -> the run whose work is under review
 	kinds     map[eventlog.Kind]int
 	reasons   map[string]int // of requested ends
+	paused    bool           // the board
 }
 
 func newSimAudit() simAudit {
@@ -124,6 +125,9 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 		limit := a.retries[card]
 		if limit == 0 {
 			limit = s.policy.Limits.FailureLimit
+		}
+		if a.paused && d.Origin == projection.OriginDispatch {
+			s.fail("the board is paused, and run %d of card %s begins", run, card)
 		}
 		// A review is no further attempt: what was handed in is looked at.
 		if d.Origin == projection.OriginDispatch && d.Lane == projection.LaneReady && a.failures[card] >= limit {
@@ -226,6 +230,10 @@ func (s *sim) audited(e eventlog.Event, run uint64, actor string) {
 				a.stopped[card] = false
 			}
 		}
+	case *eventlog.Paused:
+		a.paused = true
+	case *eventlog.Resumed:
+		a.paused = false
 	case *eventlog.Archived:
 		a.stopped[card], a.reviewed[card] = true, 0
 	case *eventlog.Unblocked:
@@ -251,6 +259,9 @@ func (s *sim) settle() {
 	s.fair = true
 	s.m.noise = 0
 	s.note("from here on nothing goes wrong")
+	if _, err := s.update("operator:ann", s.now(), projection.ResumeBoard(projection.Writer{})); err != nil {
+		s.fail("resume: %v", err)
+	}
 	for _, p := range s.m.sorted() {
 		p.stopped = false
 	}

@@ -120,7 +120,7 @@ func (s *sim) operate() {
 	t := s.task(card)
 	s.intents = append(s.intents, &simIntent{
 		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force",
-			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review"),
+			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review", "pause", "resume", "resume"),
 		card: card, run: t.Owner(), of: t.ReviewedRun,
 	})
 }
@@ -164,6 +164,10 @@ func (s *sim) carryOut(want *simIntent) {
 	case "edit":
 		title, retries := fmt.Sprint("again ", s.r.IntN(9)), s.r.Int64N(4)
 		do = projection.Edit(want.card, projection.Changes{Title: &title, MaxRetries: &retries}, s.policy.Limits, me)
+	case "pause":
+		do = projection.PauseBoard("hold on", me)
+	case "resume":
+		do = projection.ResumeBoard(me)
 	case "put off":
 		do = projection.Defer(want.card, 5*time.Minute, "", s.policy.Limits, me)
 	case "approve":

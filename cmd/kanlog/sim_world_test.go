@@ -33,7 +33,6 @@ func (b simBoard) Update(actor string, now eventlog.Time, decide projection.Deci
 }
 
 func (b simBoard) View(fn func(projection.View) error) error {
-	b.d.yield("view")
 	return b.d.s.store.View(fn)
 }
 

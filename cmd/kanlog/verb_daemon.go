@@ -76,7 +76,7 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 }
 
 func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex, w *watchdog) (*daemon, error) {
-	head, err := a.head()
+	head, err := a.newestCommit()
 	if err != nil {
 		return nil, err
 	}

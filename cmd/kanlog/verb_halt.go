@@ -44,7 +44,7 @@ func (a *app) halt(kill bool) error {
 	if w.InWorker() {
 		return &refusedError{fmt.Sprintf("stop refused: this process is a worker of %s", w.Card)}
 	}
-	if _, err := a.head(); err != nil {
+	if _, err := a.newestCommit(); err != nil {
 		return err
 	}
 	what, err := a.haltDaemon()
@@ -124,11 +124,11 @@ func (a *app) reclaimAll(w projection.Writer) (n int, err error) {
 	return n, a.untilIdle(0)
 }
 
-// head is the newest commit; an error if there is no board.
-func (a *app) head() (eventlog.Head, error) {
+// newestCommit is the end of the log; an error if there is no board.
+func (a *app) newestCommit() (eventlog.Head, error) {
 	store, err := a.board()
 	if err != nil {
 		return eventlog.Head{}, err
 	}
-	return store.Head()
+	return store.NewestCommit()
 }

@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"kanlog/eventlog"
@@ -41,12 +42,18 @@ func (a *app) newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	uuid, err := store.UUID()
-	if err != nil {
-		return nil, err
+	if a.uuid == nil {
+		uuid, err := store.UUID()
+		if err != nil {
+			return nil, err
+		}
+		a.uuid = &uuid
 	}
-	return &world{a: a, store: store, uuid: uuid, set: set, self: processOf(proc.Self())}, nil
+	return &world{a: a, store: store, uuid: *a.uuid, set: set, self: processOf(self())}, nil
 }
+
+// self is this process, which stays the same one.
+var self = sync.OnceValue(proc.Self)
 
 // startOf is the token of a run without the mark of one start.
 func startOf(uuid [16]byte, run uint64) string {
