@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"time"
 
@@ -55,22 +54,18 @@ func (s *daemonState) stalled(now eventlog.Time) (late time.Duration, yes bool) 
 	return late, s.Next != 0 && late >= silentAfter
 }
 
-// daemonOf is the daemon of the chosen board, nil if there is none. Without its own
-// word (it has just begun, or another user's) only its number is known.
-func (a *app) daemonOf() (*daemonState, error) {
+// daemonOf is the daemon of the chosen board, nil if none is seen. The lock is not
+// asked for: a daemon that comes at that moment would not get it. Without the
+// daemon's own word (it has just begun) only its number is known.
+func (a *app) daemonOf() *daemonState {
 	path := a.files().daemonLock()
-	lock, err := eventlog.TryLock(path)
-	if err == nil {
-		lock.Unlock()
-		return nil, nil
-	}
-	if !errors.Is(err, eventlog.ErrBusy) {
-		return nil, err
-	}
 	pid, _ := eventlog.Holder(path)
+	if pid == 0 {
+		return nil
+	}
 	s := &daemonState{}
-	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, s) != nil || pid != 0 && s.PID != pid {
+	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, s) != nil || s.PID != pid {
 		s = &daemonState{PID: pid} // half written, or the word of one before it
 	}
-	return s, nil
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kanlog/eventlog"
+	"kanlog/proc"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -95,7 +96,27 @@ func (d *doctor) checkStalled() ([]finding, error) {
 		last = d.a.age(t.dispatched)
 	}
 	return []finding{found(sevWarning, "", fmt.Sprintf("nothing dispatches here: %s could start for up to %s (the last dispatch: %s)", some(names, maxFindings), brief(longest), last),
-		"kanlog is no server: cards start when somebody runs a dispatch, from cron, a timer or a loop", d.run("dispatch"))}, nil
+		"cards start when somebody runs a dispatch (from cron, a timer or a loop) or a daemon", d.run("dispatch"))}, nil
+}
+
+// checkDaemon finds that the board's daemon does not do what it said it would.
+func (d *doctor) checkDaemon() ([]finding, error) {
+	s := d.a.daemonOf()
+	if s == nil {
+		return nil, nil
+	}
+	subject := fmt.Sprintf("daemon %d", s.PID)
+	why := "no card starts and no end is noticed on time; what runs goes on"
+	if proc.NewProber().Stopped(s.PID) {
+		return []finding{found(sevError, subject, fmt.Sprintf("the board's daemon, process %d, is stopped", s.PID), why, fmt.Sprintf("kill -CONT %d", s.PID))}, nil
+	}
+	late, stalled := s.stalled(d.a.now)
+	if !stalled {
+		return nil, nil
+	}
+	return []finding{found(sevError, subject,
+		fmt.Sprintf("the board's daemon, process %d, is stalled: it last ended a tick %s and is %s late for the next one", s.PID, d.a.age(s.Looked), brief(late)),
+		why, fmt.Sprintf("kill -KILL %d; %s", s.PID, d.run("daemon")))}, nil
 }
 
 // startable returns the first card of each profile that the next dispatch would

@@ -28,7 +28,12 @@ func TestPlainVerb(t *testing.T) {
 		if verb != want {
 			t.Errorf("kanlog %s: %q, want %q", line, verb, want)
 		}
-		n := len(newRoot(&app{out: io.Discard, errw: io.Discard}, verb).Commands())
+		n := 0
+		for _, c := range newRoot(&app{out: io.Discard, errw: io.Discard}, verb).Commands() {
+			if verbs[c.Name()] != nil {
+				n++
+			}
+		}
 		if all := len(verbs); verb != "" && n != 1 || verb == "" && n != all {
 			t.Errorf("kanlog %s: %d of %d verbs are made", line, n, all)
 		}

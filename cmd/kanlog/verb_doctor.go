@@ -135,6 +135,7 @@ var checks = []check{
 	{"program", board, (*doctor).checkProgram},
 	{"assignees", both, (*doctor).checkAssignees},
 	{"stalled", both, (*doctor).checkStalled},
+	{"daemon", nothing, (*doctor).checkDaemon},
 	{"cards", board, (*doctor).checkCards},
 	{"workspaces", board, (*doctor).checkWorkspaces},
 }

@@ -66,11 +66,14 @@ func (a *app) halt(kill bool) error {
 
 // haltDaemon asks the daemon to end and waits until its place is free.
 func (a *app) haltDaemon() (done string, err error) {
-	s, err := a.daemonOf()
-	if err != nil {
-		return "", err
-	}
+	s := a.daemonOf()
 	if s == nil {
+		// One in another PID namespace is seen by its lock only.
+		lock, err := eventlog.TryLock(a.files().daemonLock())
+		if err != nil {
+			return "", fmt.Errorf("board %s: its daemon cannot be seen from here: %w", a.slug, err)
+		}
+		lock.Unlock()
 		return "it has no daemon", nil
 	}
 	err = proc.NewProber().SignalSupervisor(s.identity(), syscall.SIGTERM)

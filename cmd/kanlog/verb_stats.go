@@ -66,6 +66,36 @@ type statsJSON struct {
 	// those looked at may have ended in them too.
 	RunsByOutcome map[string]int `json:"runs_by_outcome"`
 	RunsComplete  bool           `json:"runs_complete"`
+	// Daemon is the board's daemon, Paused what somebody said who paused the board;
+	// null if there is none.
+	Daemon *daemonJSON `json:"daemon"`
+	Paused any         `json:"paused"`
+}
+
+type daemonJSON struct {
+	PID    int           `json:"pid"`
+	Since  eventlog.Time `json:"since"`
+	Looked eventlog.Time `json:"looked_at"`
+	Next   eventlog.Time `json:"next_at"`
+	// Stalled: it is later for its next tick than its own work explains.
+	Stalled bool `json:"stalled"`
+}
+
+// daemonNow is the board's daemon in JSON and in words.
+func (a *app) daemonNow() (j *daemonJSON, words string) {
+	s := a.daemonOf()
+	if s == nil {
+		return nil, "none; cards start when somebody runs kanlog dispatch"
+	}
+	late, stalled := s.stalled(a.now)
+	j = &daemonJSON{PID: s.PID, Since: s.Since, Looked: s.Looked, Next: s.Next, Stalled: stalled}
+	switch {
+	case stalled:
+		return j, fmt.Sprintf("process %d, STALLED: %s late for its next tick (kanlog doctor)", s.PID, brief(late))
+	case s.Looked == 0:
+		return j, fmt.Sprintf("process %d, in its first tick", s.PID)
+	}
+	return j, fmt.Sprintf("process %d, last tick %s", s.PID, a.age(s.Looked))
 }
 
 func (a *app) stats() error {
@@ -117,6 +147,15 @@ func (a *app) stats() error {
 	if oldest != nil {
 		s.OldestReady, s.OldestReadyAgeSeconds = oldest.ID, a.now.Since(oldest.CreatedAt).Seconds()
 	}
+	var daemonWords string
+	s.Daemon, daemonWords = a.daemonNow()
+	var paused *projection.Pause
+	if err := store.View(func(v projection.View) (err error) { paused, err = v.Paused(); return err }); err != nil {
+		return err
+	}
+	if paused != nil {
+		s.Paused = map[string]any{"since": paused.Since, "by": paused.By, "reason": paused.Reason}
+	}
 	since := a.now.Add(-statsPeriod)
 	s.RunsComplete, err = store.RecentRuns(statsRuns, func(r *projection.Run) {
 		if !r.Open() && r.EndedAt >= since {
@@ -132,7 +171,13 @@ func (a *app) stats() error {
 	if err := a.statsText(&s); err != nil || s.Cards == 0 {
 		return err
 	}
-	return a.statsEnd(&s, startable, readySince, oldest)
+	if err := a.statsEnd(&s, startable, readySince, oldest); err != nil {
+		return err
+	}
+	if paused != nil {
+		daemonWords += "\n" + paused.String()
+	}
+	return a.printf("\ndaemon: %s\n", clean(daemonWords, true))
 }
 
 func (s *statsJSON) count(t *projection.Task) {
