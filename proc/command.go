@@ -167,10 +167,15 @@ func (s *supervisor) attend() Record {
 		grace      <-chan time.Time // since then
 		again      <-chan time.Time // next SIGKILL
 		pause      = killPause
+		output     = outputCap{f: s.lock.private, limit: s.OutputLimit, at: time.Now()}
+		look       <-chan time.Time // at how much was written
 		// A worker that is there to stay: give back what starting took. Not
 		// sooner, a collection would delay the many that end at once.
 		lean = time.After(leanAfter)
 	)
+	if output.limit > 0 {
+		look = time.After(output.look(time.Now()))
+	}
 	for {
 		// Reaped first: a command that ended before the signal came ended by
 		// itself. But a service stop reaches the whole group at once, and the
@@ -208,6 +213,8 @@ func (s *supervisor) attend() Record {
 			told = true
 		case <-grace:
 			grace, again = nil, time.After(0)
+		case <-look:
+			look = time.After(output.look(time.Now()))
 		case <-lean:
 			debug.FreeOSMemory()
 		case <-again:
@@ -215,6 +222,9 @@ func (s *supervisor) attend() Record {
 			again = time.After(pause)
 			pause = min(2*pause, killPauseMax)
 		}
+	}
+	if output.limit > 0 {
+		output.look(time.Now()) // nothing is added but our own last line
 	}
 	if terminated {
 		rec.Cause = CauseTerminated

@@ -24,6 +24,22 @@ const (
 	// maxInterpreter is as much of a script's first line as the kernel reads.
 	maxInterpreter = 256
 
+	// holeBlock is what holes in an output are made of: at least the block of any
+	// file system that is common.
+	holeBlock = 64 << 10
+
+	// MinOutputLimit is the least an output can be kept to, MaxOutputLimit the most.
+	MinOutputLimit = 1 << 20
+	MaxOutputLimit = 1 << 40
+
+	// capPauseMin and capPauseMax bound the pause between two looks at how much a
+	// worker has written.
+	capPauseMin = 20 * time.Millisecond
+	capPauseMax = time.Second
+
+	// maxMoved bounds the tail that is kept where there are no holes: it is moved.
+	maxMoved = 1 << 20
+
 	// captureTries is how often a process tries to tell its own identity.
 	captureTries = 3
 

@@ -46,6 +46,8 @@ type Supervision struct {
 	Workspace  string
 	OutputPath string
 	RecordPath string
+	// OutputLimit is how many bytes of the output are kept, see outputCap; 0 is all.
+	OutputLimit int64
 	// KillGrace is the time between SIGTERM and SIGKILL.
 	KillGrace time.Duration
 	// Interruptible makes INT and HUP mean what TERM does, for a supervisor in

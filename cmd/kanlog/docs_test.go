@@ -109,6 +109,7 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 		"terminal_grace": d.policy.TerminalGrace, "heartbeat_stale": d.policy.Limits.HeartbeatStale,
 		"retry_backoff": d.policy.Limits.RetryBackoff, "rate_limit_cooldown": d.policy.Limits.RateLimitCooldown,
 		"lock_timeout": d.lockTimeout, "reclaim_defer": d.policy.ReclaimDefer, "breaker_pause": d.policy.Breaker.Pause,
+		"keep_output": d.keepOutput, "keep_workspaces": d.keepWorkspaces,
 	}
 	counts := map[string]int64{
 		"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit, "block_limit": d.policy.Limits.BlockLimit,
@@ -134,6 +135,19 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 			for value, ok := range map[string]bool{"-1": false, "0": strings.HasPrefix(bounds, "0 "), "1": true, "1000": true, "1001": false} {
 				if accepts(key, value) != ok {
 					t.Errorf("%s = %s: taken is %v, documented %v", key, value, !ok, ok)
+				}
+			}
+		case "size":
+			bound := strings.Fields(bounds)
+			if least, most := sizeText(bound[0]), sizeText(bound[2]); !accepts(key, strconv.Quote(string(least))) || !accepts(key, strconv.Quote(string(most))) {
+				t.Errorf("%s: a documented bound of %s is refused", key, bounds)
+			}
+			if want := "`" + sizeWords(d.outputLimit) + "`"; byDefault != want {
+				t.Errorf("%s: documented default %s, in the code %s", key, byDefault, want)
+			}
+			for _, value := range []string{"1048575", `"1023KiB"`, `"2TiB"`, "0", "-1", `"much"`, "1e999", "true"} {
+				if accepts(key, value) {
+					t.Errorf("%s = %s is taken, documented is %s", key, value, bounds)
 				}
 			}
 		case "duration":

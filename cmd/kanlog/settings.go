@@ -45,6 +45,9 @@ type fileSettings struct {
 	ReclaimDefer      *durationText          `toml:"reclaim_defer"`
 	RetryBackoff      *durationText          `toml:"retry_backoff"`
 	LockTimeout       *durationText          `toml:"lock_timeout"`
+	OutputLimit       *sizeText              `toml:"output_limit"`
+	KeepOutput        *durationText          `toml:"keep_output"`
+	KeepWorkspaces    *durationText          `toml:"keep_workspaces"`
 	AllowNetworkStore *bool                  `toml:"allow_network_store"`
 	Profiles          map[string]fileProfile `toml:"profiles"`
 }
@@ -64,10 +67,15 @@ const settingsName = "config.toml"
 
 // settings are what the program works by.
 type settings struct {
-	policy       tick.Policy
-	interval     time.Duration // between two ticks of a daemon at most
-	lockTimeout  time.Duration
-	allowNetwork bool
+	policy      tick.Policy
+	interval    time.Duration // between two ticks of a daemon at most
+	lockTimeout time.Duration
+	outputLimit int64 // bytes of a run's output that are kept
+	// keepOutput and keepWorkspaces are how long those of a finished card are kept
+	// after the last that happened to it, 0 for ever.
+	keepOutput     time.Duration
+	keepWorkspaces time.Duration
+	allowNetwork   bool
 }
 
 func defaults() settings {
@@ -83,8 +91,11 @@ func defaults() settings {
 			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
-		interval:    time.Minute,
-		lockTimeout: 30 * time.Second,
+		interval:       time.Minute,
+		lockTimeout:    30 * time.Second,
+		outputLimit:    64 << 20,
+		keepOutput:     30 * 24 * time.Hour,
+		keepWorkspaces: 7 * 24 * time.Hour,
 	}
 }
 
@@ -199,8 +210,8 @@ func knownKeys(at toml.Key) []string {
 		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "reviewer", "pass_env", "env"}
 	}
 	return []string{
-		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "kill_grace", "launch_grace",
-		"lock_timeout", "max_in_progress", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
+		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
+		"lock_timeout", "max_in_progress", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
 }
@@ -376,6 +387,9 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 		dur("reclaim_defer", f.ReclaimDefer, &p.ReclaimDefer, 0),
 		dur("retry_backoff", f.RetryBackoff, &l.RetryBackoff, 0),
 		dur("lock_timeout", f.LockTimeout, &s.lockTimeout, time.Millisecond),
+		dur("keep_output", f.KeepOutput, &s.keepOutput, 0),
+		dur("keep_workspaces", f.KeepWorkspaces, &s.keepWorkspaces, 0),
+		{"output_limit", f.OutputLimit != nil, func() error { return f.OutputLimit.set(&s.outputLimit, proc.MinOutputLimit, proc.MaxOutputLimit) }},
 	}
 }
 

@@ -27,6 +27,7 @@ type superviseSpec struct {
 	Workspace    string
 	OutputPath   string
 	RecordPath   string
+	OutputLimit  int64
 	KillGrace    time.Duration
 	LockTimeout  time.Duration
 	AllowNetwork bool
@@ -55,7 +56,7 @@ func supervise(stdin io.Reader) int {
 	}
 	return proc.Supervise(proc.Supervision{
 		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
-		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, KillGrace: spec.KillGrace,
+		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
 		Board: b, Report: os.NewFile(proc.ReportFD, "report"), Now: b.now, Hook: fail.hit,
 	})
 }

@@ -29,7 +29,8 @@ func logsCmd(a *app) *cobra.Command {
 		Long: `logs prints what a run's command has printed, between a line that says when and
 how it was started and one that says how it ended. What could make a terminal do
 something (escape sequences, carriage returns) is shown as text; --raw gives the
-bytes as they are.
+bytes as they are. Of more output than output_limit the middle is dropped while the
+worker runs; a line says where and how much.
 
 --follow goes on until the run has ended and its output is whole; Ctrl-C ends it
 before (exit 130). The run goes on.`,
@@ -108,7 +109,7 @@ func (a *app) logs(prefix string, tail int64, follow bool, out io.Writer) error 
 			return err
 		}
 		if f == nil {
-			a.warn("run %d has no output: its command never started", r.ID)
+			a.noOutput(r)
 			return nil
 		}
 		defer f.Close()
@@ -121,13 +122,14 @@ func (a *app) logs(prefix string, tail int64, follow bool, out io.Writer) error 
 
 // logsFrom prints what there is.
 func (a *app) logsFrom(f *os.File, tail int64, r *projection.Run, out io.Writer) error {
+	o := output{f: f}
 	if tail >= 0 {
-		if err := seekTail(f, tail); err != nil {
+		if err := o.seekTail(tail); err != nil {
 			return err
 		}
 	}
-	if err := copyOutput(out, f, r.ID); err != nil {
-		return err
+	if err := o.copyTo(out); err != nil {
+		return fmt.Errorf("the output of run %d: %w", r.ID, err)
 	}
 	if err := finish(out); err != nil {
 		return err
@@ -135,11 +137,14 @@ func (a *app) logsFrom(f *os.File, tail int64, r *projection.Run, out io.Writer)
 	return a.logsEnd(r.Task, r.ID)
 }
 
-func copyOutput(out io.Writer, f *os.File, run uint64) error {
-	if _, err := io.Copy(out, f); err != nil {
-		return fmt.Errorf("the output of run %d: %w", run, err)
+// noOutput says why a run has none.
+func (a *app) noOutput(r *projection.Run) {
+	if r.SpawnedAt != 0 {
+		// A supervisor that registered had made the file.
+		a.warn("the output of run %d is not there any more: kanlog gc removes it when its card is over and keep_output has passed", r.ID)
+		return
 	}
-	return nil
+	a.warn("run %d has no output: its command never started", r.ID)
 }
 
 // follow prints what comes until nothing will come any more. Whether that is so
@@ -152,7 +157,7 @@ func (a *app) follow(ctx context.Context, r *projection.Run, tail int64, out io.
 	}
 	every := time.NewTicker(followEvery)
 	defer every.Stop()
-	var f *os.File
+	var o output
 	for was, over := "", false; ; {
 		if stamp := store.Stamp(); stamp != was || stamp == "" || a.recorded(r) {
 			if over, err = a.runOver(r.Task, r.ID); err != nil {
@@ -160,28 +165,28 @@ func (a *app) follow(ctx context.Context, r *projection.Run, tail int64, out io.
 			}
 			was = stamp
 		}
-		if f == nil {
+		if o.f == nil {
 			// It may be claimed only, and its supervisor on the way.
-			if f, _, err = openOutput(a.files().output(r.Task, r.ID)); err != nil {
+			if o.f, _, err = openOutput(a.files().output(r.Task, r.ID)); err != nil {
 				return err
 			}
-			if f != nil {
-				defer f.Close()
+			if o.f != nil {
+				defer o.f.Close()
 				if tail >= 0 {
-					if err := seekTail(f, tail); err != nil {
+					if err := o.seekTail(tail); err != nil {
 						return err
 					}
 				}
 			}
 		}
-		if f != nil {
-			if err := copyOutput(out, f, r.ID); err != nil {
-				return err
+		if o.f != nil {
+			if err := o.copyTo(out); err != nil {
+				return fmt.Errorf("the output of run %d: %w", r.ID, err)
 			}
 		}
 		switch {
-		case over && f == nil:
-			a.warn("run %d has no output: its command never started", r.ID)
+		case over && o.f == nil:
+			a.noOutput(r)
 			return nil
 		case over:
 			if err := finish(out); err != nil {

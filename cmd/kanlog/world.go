@@ -177,7 +177,7 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 			"{task}": t.ID, "{run}": strconv.FormatUint(l.Run, 10), "{title}": t.Title, "{workspace}": workspace, "{context}": contextFile,
 		}),
 		Workspace: workspace, OutputPath: output, RecordPath: files.record(t.ID, l.Run),
-		KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
+		OutputLimit: w.set.outputLimit, KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
 		Limits: w.set.policy.Limits, ClockOffset: w.a.offset, Failpoint: os.Getenv("KANLOG_FAILPOINT"),
 	})
 	if err != nil {
