@@ -57,6 +57,15 @@ func Claim(c ClaimFor, w Writer) Decider {
 		if len(waits) > 0 {
 			return Decision{}, refuse(ErrState, t.ID, "cannot be claimed: waits for %s (%s)", waits[0].ID, waits[0].Status)
 		}
+		if c.Origin != OriginManual {
+			taken, err := v.PlaceTaken(t)
+			if err != nil {
+				return Decision{}, err
+			}
+			if taken != "" {
+				return Decision{}, refuse(ErrState, t.ID, "%s", taken)
+			}
+		}
 		d := &eventlog.Claimed{
 			Origin: c.Origin, Lane: t.Lane(), Assignee: t.Starter(), Holder: c.Holder, Reviews: t.ReviewedRun,
 			Deadline: now.Add(ttl), TTLSeconds: int64(ttl / time.Second), Claimer: c.Claimer,

@@ -89,10 +89,13 @@ func (v View) Why(t *Task, now eventlog.Time, w Admission) (string, error) {
 			t.Reviewer, t.ReviewedRun, t.ID, t.ID, t.Reviewer), nil
 	case !w.Profiles[t.Starter()]:
 		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Starter(), t.Starter()), nil
-	case w.Full != nil:
-		return w.Full(t.Starter()), nil
 	}
-	return "", nil
+	if w.Full != nil {
+		if why := w.Full(t.Starter()); why != "" {
+			return why, nil
+		}
+	}
+	return v.PlaceTaken(t)
 }
 
 // ending says that a run's processes are being ended and how far that is, "" if

@@ -28,6 +28,8 @@ type slots struct {
 	started map[string]int // by admit, this time
 	alike   map[string]*projection.Alike
 	pause   *projection.Pause
+	// places are those that are taken, with who has them in words.
+	places map[string]string
 }
 
 // readSlots is countSlots with what the breaker goes by.
@@ -37,6 +39,15 @@ func readSlots(v projection.View, active []*projection.Run, p Policy, now eventl
 	var err error
 	if s.pause, err = v.Paused(); err != nil {
 		return nil, err
+	}
+	for _, r := range active {
+		t, err := v.MustTask(r.Task)
+		if err != nil {
+			return nil, err
+		}
+		if place := t.Place(); place != "" && r.Origin != projection.OriginManual {
+			s.places[place] = projection.Taken(place, r)
+		}
 	}
 	if p.Breaker.Runs == 0 {
 		return s, nil
@@ -53,7 +64,7 @@ func readSlots(v projection.View, active []*projection.Run, p Policy, now eventl
 
 func countSlots(active []*projection.Run, p Policy) *slots {
 	s := &slots{
-		p: p, active: active, profile: map[string]int{}, started: map[string]int{}, alike: map[string]*projection.Alike{},
+		p: p, active: active, profile: map[string]int{}, started: map[string]int{}, alike: map[string]*projection.Alike{}, places: map[string]string{},
 	}
 	for _, r := range active {
 		s.take(r.Assignee)
@@ -123,7 +134,7 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 	}
 	s.order(attempts)
 	s.order(reviews)
-	startable := func(t *projection.Task) bool { return s.full(t.Starter()) == "" }
+	startable := func(t *projection.Task) bool { return s.full(t.Starter()) == "" && s.places[t.Place()] == "" }
 	if i := slices.IndexFunc(reviews, startable); i >= 0 {
 		first := reviews[i]
 		attempts = slices.Concat([]*projection.Task{first}, attempts)
@@ -131,12 +142,19 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 	}
 	for _, t := range append(attempts, reviews...) {
 		why := s.full(t.Starter())
+		place := t.Place()
+		if why == "" {
+			why = s.places[place]
+		}
 		if why == "" && most >= 0 && len(picks) >= most {
 			why = fmt.Sprintf("this tick was told to start at most %d", most)
 		}
 		if why != "" {
 			waiting = append(waiting, Waiting{t.ID, why})
 			continue
+		}
+		if place != "" {
+			s.places[place] = fmt.Sprintf("%s is in use by %s, which starts now", place, t.ID)
 		}
 		s.take(t.Starter())
 		s.started[t.Starter()]++

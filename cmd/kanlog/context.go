@@ -57,7 +57,7 @@ func (a *app) context(v projection.View, id string) ([]byte, error) {
 	c.field("tags", strings.Join(t.Tags, ", "))
 	c.field("workspace", t.WorkspaceKind+" "+a.workspaceOf(t))
 	if t.WorkspaceKind == projection.Worktree {
-		_, _, branch := worktreeOf(t)
+		_, _, branch := t.Worktree()
 		c.field("branch", branch)
 	}
 	if t.MaxRuntimeSeconds > 0 {

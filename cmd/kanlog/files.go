@@ -18,14 +18,20 @@ func (f runFiles) run(task string, run uint64, ending string) string {
 	return filepath.Join(f.dir, "runs", task, strconv.FormatUint(run, 10)+ending)
 }
 
+// The endings of a run's files.
+const (
+	outputEnding  = ".log"
+	contextEnding = ".context.md"
+)
+
 // output is where a run's stdout and stderr go; it carries the run lock.
-func (f runFiles) output(task string, run uint64) string { return f.run(task, run, ".log") }
+func (f runFiles) output(task string, run uint64) string { return f.run(task, run, outputEnding) }
 
 // record is where a supervisor writes how its run ended.
 func (f runFiles) record(task string, run uint64) string { return f.run(task, run, ".exit") }
 
 // context is the file with everything known about the card.
-func (f runFiles) context(task string, run uint64) string { return f.run(task, run, ".context.md") }
+func (f runFiles) context(task string, run uint64) string { return f.run(task, run, contextEnding) }
 
 // tidy removes what was begun to be written aside for a run or an earlier one of
 // the card and never got its name. Of an earlier run only a supervisor that was
@@ -51,6 +57,11 @@ func (f runFiles) worktreeLock(task string) string { return f.scratch(task) + ".
 // daemonLock is held by the board's daemon while it is there; who it is stands in
 // it, for people and for stop.
 func (f runFiles) daemonLock() string { return filepath.Join(f.dir, "daemon.lock") }
+
+// gcLock is held by a gc; gcStateName is what it leaves for the next one.
+func (f runFiles) gcLock() string { return filepath.Join(f.dir, "gc.lock") }
+
+const gcStateName = "gc.json"
 
 func (f runFiles) dispatchLock() string { return filepath.Join(f.dir, "dispatch.lock") }
 

@@ -101,7 +101,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"ps": psCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "daemon": daemonCmd, "stop": haltCmd, "pause": pauseCmd, "resume": resumeCmd, "drain": drainCmd,
 	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
-	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd,
+	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd, "gc": gcCmd,
 }
 
 // plainVerb is the verb of a call that has nothing but common flags before it, ""

@@ -48,22 +48,10 @@ func (a *app) workspaceOf(t *projection.Task) string {
 	case projection.Dir:
 		return t.WorkspacePath
 	case projection.Worktree:
-		_, path, _ := worktreeOf(t)
+		_, path, _ := t.Worktree()
 		return path
 	}
 	return a.files().scratch(t.ID)
-}
-
-// worktreeOf names a card's repository, its worktree of that and its branch.
-func worktreeOf(t *projection.Task) (repo, path, branch string) {
-	own := "/.worktrees/" + t.ID
-	// A run before this one wrote the worktree back as the card's path.
-	repo = strings.TrimSuffix(t.WorkspacePath, own)
-	branch = t.Branch
-	if branch == "" {
-		branch = "wt/" + t.ID
-	}
-	return repo, repo + own, branch
 }
 
 // worktree returns the card's own worktree of a repository, making it and its
@@ -73,11 +61,11 @@ func worktreeOf(t *projection.Task) (repo, path, branch string) {
 // dispatcher that is killed meanwhile leaves a git behind that goes on checking
 // out; no worker may start beside it, and the next preparation waits for it.
 func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
-	repo, path, branch := worktreeOf(t)
+	repo, path, branch := t.Worktree()
 	if err := os.MkdirAll(filepath.Dir(w.a.files().scratch(t.ID)), 0o700); err != nil {
 		return "", err
 	}
-	lock, err := eventlog.LockWait(w.a.files().worktreeLock(t.ID), gitTimeout)
+	lock, err := w.lockWorktree(t.ID)
 	if err != nil {
 		// Slow, but not through any fault of the card.
 		return "", fmt.Errorf("%w: an earlier git is still at work on %s: %w", tick.ErrInfrastructure, path, err)
@@ -86,6 +74,9 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 	g := gitRunner{begin: begin, repo: repo, lock: lock.File()}
 	if out, err := g.run("rev-parse", "--git-common-dir"); err != nil {
 		return "", fmt.Errorf("%s is not a git repository: %s", repo, gitSays(out, err))
+	}
+	if noEntry(path) != nil {
+		_ = os.Rename(path+leavingEnding, path) // a gc was ended before it had removed anything
 	}
 	if _, err := os.Stat(filepath.Join(path, ".git")); err == nil {
 		if finished(lock.File()) || !unfinished(path) {
@@ -114,6 +105,25 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 		return "", err
 	}
 	return path, nil
+}
+
+// lockWorktree takes the lock of a card's worktree. A gc that had it before may have
+// removed it together with the worktree: then it is another file by now.
+func (w *world) lockWorktree(id string) (*eventlog.Lock, error) {
+	for {
+		lock, err := eventlog.LockWait(w.a.files().worktreeLock(id), gitTimeout)
+		if err != nil {
+			return nil, err
+		}
+		ok, err := lock.InPlace()
+		if ok {
+			return lock, nil
+		}
+		lock.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // worktreeFinished stands in the lock file of a worktree that git has finished.

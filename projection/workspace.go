@@ -1,0 +1,132 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"kanlog/eventlog"
+)
+
+// Worktree names a card's repository, its own worktree of that and its branch.
+func (t *Task) Worktree() (repo, path, branch string) {
+	own := "/.worktrees/" + t.ID
+	// A run before this one wrote the worktree back as the card's path.
+	repo = filepath.Clean(strings.TrimSuffix(t.WorkspacePath, own))
+	branch = t.Branch
+	if branch == "" {
+		branch = "wt/" + t.ID
+	}
+	return repo, strings.TrimSuffix(repo, "/") + own, branch
+}
+
+// Place is what no two cards may work in at once, "" where there is no such thing:
+// a branch of a repository, which git has in one worktree at a time. Directories
+// that somebody named are shared on purpose.
+func (t *Task) Place() string {
+	if t.WorkspaceKind != Worktree {
+		return ""
+	}
+	repo, _, branch := t.Worktree()
+	return "the branch " + branch + " of " + repo
+}
+
+// Taken says in words that a place is another card's, whose run is active.
+func Taken(place string, r *Run) string {
+	return fmt.Sprintf("%s is in use by %s, run %d", place, r.Task, r.ID)
+}
+
+// PlaceTaken says which active run has the place of a card, "" if none has. A claim
+// by hand has no worktree of ours.
+func (v View) PlaceTaken(t *Task) (string, error) {
+	place := t.Place()
+	if place == "" {
+		return "", nil
+	}
+	active, err := v.Active()
+	if err != nil {
+		return "", err
+	}
+	for _, r := range active {
+		if r.Task == t.ID || r.Origin == OriginManual {
+			continue
+		}
+		other, err := v.MustTask(r.Task)
+		if err != nil {
+			return "", err
+		}
+		if other.Place() == place {
+			return Taken(place, r), nil
+		}
+	}
+	return "", nil
+}
+
+// InUse says why the files of a card cannot be done with, "" if it is over and
+// nothing of it is left.
+func (t *Task) InUse() string {
+	switch {
+	case t.Owner() != 0:
+		return fmt.Sprintf("run %d has not ended", t.Owner())
+	case !t.Over():
+		return "the card is " + t.Status
+	}
+	return ""
+}
+
+// WorkspaceInUse says why a card's workspace is still needed, "" if nothing needs
+// it: children may read what their parents left there until they are over too, and
+// a worker may have been sent into it by its path.
+func (v View) WorkspaceInUse(t *Task, path string) (string, error) {
+	if why := t.InUse(); why != "" {
+		return why, nil
+	}
+	for _, id := range v.Children(t.ID) {
+		child, err := v.MustTask(id)
+		if err != nil {
+			return "", err
+		}
+		if child.InUse() != "" {
+			return fmt.Sprintf("its child %s is %s and may read it", id, child.Status), nil
+		}
+	}
+	active, err := v.Active()
+	if err != nil {
+		return "", err
+	}
+	for _, r := range active {
+		if r.Workspace == path || strings.HasPrefix(r.Workspace, path+"/") {
+			return fmt.Sprintf("run %d of %s works in it", r.ID, r.Task), nil
+		}
+	}
+	return "", nil
+}
+
+// LastChange is when the newest commit that concerns a card was made.
+func (s *Store) LastChange(task string) (at eventlog.Time, err error) {
+	err = s.view(func(tx *eventlog.Tx) error {
+		err := tx.Read(View{tx}.LastCommit(task), func(c eventlog.Commit) error {
+			at = c.At
+			return errOne
+		})
+		if errors.Is(err, errOne) {
+			return nil
+		}
+		return err
+	})
+	return at, err
+}
+
+// RunsFrom returns up to max runs of the board with this number or a higher one,
+// oldest first.
+func (v View) RunsFrom(run uint64, max int) (runs []*Run, err error) {
+	v.r.Scan(tabRuns, num(run), func(_, b []byte) bool {
+		r := new(Run)
+		if err = decodeRow(b, r); err == nil {
+			runs = append(runs, r)
+		}
+		return err == nil && len(runs) < max
+	})
+	return runs, err
+}
