@@ -10,6 +10,7 @@ import (
 // Caps bound how many runs of an assignee may be active at once; 0 means no bound.
 // A closed run whose process lives on counts like an open one.
 type Caps struct {
+	Host    int // over all boards of the home
 	Board   int // over all assignees
 	Profile int // of the assignee in question
 	Breaker Breaker
@@ -23,6 +24,10 @@ type Usage struct {
 	Total, Mine, Picked int
 	Alike               *Alike // how the assignee's last runs ended, nil if that was not read
 	Pause               *Pause // nil if the board is not paused
+	// Others is how many runs are active on other boards of the home, and Short why
+	// this machine bears no more just now, "" if it does.
+	Others int
+	Short  string
 }
 
 // Full says in words why no card of an assignee can be started beside what is
@@ -35,13 +40,16 @@ func (c Caps) Full(assignee string, u Usage, now eventlog.Time) string {
 	if c.Board > 0 && u.Total >= c.Board {
 		return fmt.Sprintf("the board's cap is reached: %d of %d running", u.Total, c.Board) + u.held("")
 	}
+	if c.Host > 0 && u.Total+u.Others >= c.Host {
+		return fmt.Sprintf("the cap of all boards is reached: %d of %d running", u.Total+u.Others, c.Host) + u.held("")
+	}
 	if c.Profile > 0 && u.Mine >= c.Profile {
 		return fmt.Sprintf("the cap of %s is reached: %d of %d running", assignee, u.Mine, c.Profile) + u.held(assignee)
 	}
 	if room, why := c.Breaker.Room(assignee, u.Alike, u.Active, now); room >= 0 && u.Picked >= room {
 		return why
 	}
-	return ""
+	return u.Short
 }
 
 // held says how many slots, of an assignee if one is given, come free by a

@@ -30,6 +30,7 @@ type slots struct {
 	pause   *projection.Pause
 	// places are those that are taken, with who has them in words.
 	places map[string]string
+	host   Host
 }
 
 // readSlots is countSlots with what the breaker goes by.
@@ -82,6 +83,7 @@ func (s *slots) take(assignee string) {
 func (s *slots) full(assignee string) string {
 	return s.p.caps(assignee).Full(assignee, projection.Usage{
 		Active: s.active, Total: s.total, Mine: s.profile[assignee], Picked: s.started[assignee], Alike: s.alike[assignee], Pause: s.pause,
+		Others: s.host.Others, Short: s.host.Short,
 	}, s.now)
 }
 
@@ -102,7 +104,7 @@ func (s *slots) paused() []Paused {
 // Full returns the reasons why nothing more can be started for an assignee
 // beside what is active, "" if something can: what admission goes by, for who
 // asks why a card waits.
-func Full(v projection.View, p Policy, now eventlog.Time) (func(assignee string) string, error) {
+func Full(v projection.View, p Policy, h Host, now eventlog.Time) (func(assignee string) string, error) {
 	active, err := v.Active()
 	if err != nil {
 		return nil, err
@@ -111,6 +113,7 @@ func Full(v projection.View, p Policy, now eventlog.Time) (func(assignee string)
 	if err != nil {
 		return nil, err
 	}
+	s.host = h
 	return s.full, nil
 }
 

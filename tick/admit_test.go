@@ -212,7 +212,7 @@ func TestARetainedWorkerTakesASlotOfBoardAndProfile(t *testing.T) {
 			if err != nil || len(active) != 1 || active[0].Open() {
 				t.Fatalf("active: %v, %v; want the closed run alone", active, err)
 			}
-			full, err := Full(projection.NewView(b.store.Mem), b.d.Policy, b.now)
+			full, err := Full(projection.NewView(b.store.Mem), b.d.Policy, Host{}, b.now)
 			if err != nil {
 				t.Fatal(err)
 			}

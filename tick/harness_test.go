@@ -18,6 +18,7 @@ import (
 // It writes down what happened in the order in which it happened: every commit
 // as "kind card", every start as "start card", every signal as "signal card".
 type bench struct {
+	host  Host
 	t     *testing.T
 	store *projection.MemStore
 	d     *Dispatcher
@@ -199,6 +200,9 @@ func (b *bench) run(n uint64) *projection.Run {
 
 // Look is World's, like Claimer, Record and Start.
 func (b *bench) Look() Look { b.looks++; return look{b} }
+
+// Host is what a test says.
+func (b *bench) Host(bool) (Host, func(), error) { return b.host, func() {}, nil }
 
 // Claimer is the dispatcher's own identity.
 func (b *bench) Claimer() eventlog.Process { return eventlog.Process{PID: 1, Fingerprint: "self"} }

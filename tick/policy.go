@@ -27,13 +27,15 @@ type Policy struct {
 	Breaker projection.Breaker
 	// MaxInProgress caps active runs of the board; 0 is never right.
 	MaxInProgress int
+	// HostCap caps active runs of all boards of the home, 0 for no cap.
+	HostCap int
 	// Profiles are the workers that can be started here, by assignee.
 	Profiles map[string]Profile
 }
 
 // caps are those that a card of this assignee is held to.
 func (p Policy) caps(assignee string) projection.Caps {
-	return projection.Caps{Board: p.MaxInProgress, Profile: p.Profiles[assignee].MaxInProgress, Breaker: p.Breaker}
+	return projection.Caps{Host: p.HostCap, Board: p.MaxInProgress, Profile: p.Profiles[assignee].MaxInProgress, Breaker: p.Breaker}
 }
 
 // pressEvery is how often at most who is being ended is signalled again.

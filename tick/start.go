@@ -14,7 +14,9 @@ import (
 // each other, so that a slow card holds up no other; claims are made one by
 // one, each checked against the caps in its transaction.
 func (t *tick) start(ctx context.Context) error {
-	picks, err := t.pick()
+	picks, release, err := t.pick()
+	// Counted and claimed without another board's dispatcher in between.
+	defer release()
 	if err != nil {
 		return err
 	}
@@ -82,48 +84,63 @@ func (t *tick) start(ctx context.Context) error {
 			}
 		})
 	}
+	release()
 	wg.Wait()
 	return stop
 }
 
 // pick reads the startable cards, at most as many for each profile as could
-// start or be named in the report, and admits some.
-func (t *tick) pick() ([]*projection.Task, error) {
-	var cards []*projection.Task
-	var picks []*projection.Task
-	err := t.Board.View(func(v projection.View) error {
+// start or be named in the report, and admits some. The host is asked only if there
+// are any; until release is called no other board of the home admits.
+func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
+	release = func() {}
+	var cards, others []*projection.Task
+	var s *slots
+	profiles := map[string]bool{}
+	for name := range t.Policy.Profiles {
+		profiles[name] = true
+	}
+	err = t.Board.View(func(v projection.View) error {
 		active, err := v.Active()
 		if err != nil {
 			return err
 		}
-		s, err := readSlots(v, active, t.Policy, t.now)
-		if err != nil {
+		if s, err = readSlots(v, active, t.Policy, t.now); err != nil {
 			return err
 		}
 		t.rep.Paused = s.paused()
-		profiles := map[string]bool{}
-		for name := range t.Policy.Profiles {
-			profiles[name] = true
-		}
-		var others []*projection.Task
-		if t.o.ID != "" {
-			c, err := v.MustTask(t.o.ID)
-			if err != nil {
-				return err
-			}
-			if c.Startable(t.now) && profiles[c.Starter()] {
-				cards = append(cards, c)
-			} else {
-				others = append(others, c)
-			}
-		} else if cards, others, err = t.candidates(v, active, profiles, s.free()); err != nil {
+		if t.o.ID == "" {
+			cards, others, err = t.candidates(v, active, profiles, s.free())
 			return err
 		}
-		var waiting []Waiting
-		picks, waiting = admit(cards, s, t.o.Max)
-		for _, w := range waiting {
-			t.wait(w.Task, w.Reason)
+		c, err := v.MustTask(t.o.ID)
+		if err != nil {
+			return err
 		}
+		if c.Startable(t.now) && profiles[c.Starter()] {
+			cards = append(cards, c)
+		} else {
+			others = append(others, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, release, err
+	}
+	if len(cards) > 0 {
+		// Not inside the view: another board's dispatcher may be at this one.
+		if s.host, release, err = t.World.Host(t.o.DryRun); err != nil {
+			return nil, release, err
+		}
+	}
+	picks, waiting := admit(cards, s, t.o.Max)
+	for _, w := range waiting {
+		t.wait(w.Task, w.Reason)
+	}
+	if len(others) == 0 {
+		return picks, release, nil
+	}
+	return picks, release, t.Board.View(func(v projection.View) error {
 		for _, c := range others {
 			why, err := v.Why(c, t.now, projection.Admission{Profiles: profiles, Full: s.full})
 			if err != nil {
@@ -138,7 +155,6 @@ func (t *tick) pick() ([]*projection.Task, error) {
 		}
 		return nil
 	})
-	return picks, err
 }
 
 // candidates are the cards that could start now, as far as there may be room

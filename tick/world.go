@@ -28,6 +28,10 @@ type World interface {
 	// is called when that process is proven gone, before this is booked: a tick
 	// that is killed in between is followed by another that does both.
 	Tidy(task string, run uint64)
+	// Host says what the machine and the other boards of the home leave room for.
+	// Until release is called no other dispatcher of the home gets an answer, unless
+	// dry.
+	Host(dry bool) (h Host, release func(), err error)
 	// Claimer is the identity of this process, for the claims it makes.
 	Claimer() eventlog.Process
 	// Start prepares the workspace of a claimed card and starts its

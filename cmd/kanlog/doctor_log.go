@@ -122,8 +122,9 @@ func (d *doctor) checkDaemon() ([]finding, error) {
 // startable returns the first card of each profile that the next dispatch would
 // start.
 func (d *doctor) startable() (first []*projection.Task, err error) {
+	host := d.a.host(&d.set)
 	err = d.view(func(v projection.View) error {
-		full, err := tick.Full(v, d.set.dispatchPolicy(), d.a.now)
+		full, err := tick.Full(v, d.set.dispatchPolicy(), host, d.a.now)
 		if err != nil {
 			return err
 		}

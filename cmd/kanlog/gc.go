@@ -56,7 +56,7 @@ const goneEnding = ".gone"
 
 // collect is one gc of the chosen board. Beside another it is refused as busy.
 func (a *app) collect(begin forker, dryRun bool) (*gcReport, error) {
-	if _, err := a.head(); err != nil {
+	if _, err := a.newestCommit(); err != nil {
 		return nil, err
 	}
 	if _, err := a.settings(); err != nil {
@@ -120,7 +120,7 @@ func fileKind(m fs.FileMode) string {
 }
 
 // workspaces goes through what is left in the board's directory of workspaces: the
-// scratch ones, and a lock for each worktree that was ever made.
+// scratchDir ones, and a lock for each worktree that was ever made.
 func (g *gc) workspaces(board *os.Root) error {
 	ws, err := g.inside(board, "workspaces")
 	if ws == nil || err != nil {
@@ -150,7 +150,7 @@ func (g *gc) workspaces(board *os.Root) error {
 		case isLock && t != nil && t.WorkspaceKind == projection.Worktree:
 			err = g.worktree(t)
 		case !isLock && t != nil && t.WorkspaceKind == projection.Scratch:
-			err = g.scratch(ws, t, e)
+			err = g.scratchDir(ws, t, e)
 		case !isLock:
 			g.keep(gcItem{Kind: gcScratch, Task: id, Path: filepath.Join(g.a.boardDir, "workspaces", name)}, "it is no workspace of a card of this board; kanlog did not make it")
 		}
@@ -222,9 +222,9 @@ func (g *gc) fail(i gcItem, err error) {
 	g.rep.Failed = append(g.rep.Failed, i)
 }
 
-// scratch removes a card's own directory. Nothing but a directory that stands in
+// scratchDir removes a card's own directory. Nothing but a directory that stands in
 // the board's own is, and nothing behind a link or a mount.
-func (g *gc) scratch(ws *os.Root, t *projection.Task, e fs.DirEntry) error {
+func (g *gc) scratchDir(ws *os.Root, t *projection.Task, e fs.DirEntry) error {
 	i := gcItem{Kind: gcScratch, Task: t.ID, Path: g.a.files().scratch(t.ID)}
 	if !e.IsDir() {
 		g.keep(i, fmt.Sprintf("it is no directory (%s); kanlog did not make it", fileKind(e.Type())))

@@ -43,7 +43,7 @@ func (g *gc) outputs(board *os.Root) error {
 			return err
 		}
 		for _, r := range list {
-			done, err := g.output(runs, r, busy[r.Task])
+			done, err := g.outputOf(runs, r, busy[r.Task])
 			if err != nil {
 				return err
 			}
@@ -88,9 +88,9 @@ func (g *gc) runsFrom(run uint64) (list []*projection.Run, busy map[string]bool,
 	return list, busy, err
 }
 
-// output removes what a run printed and what it was told. done says that nothing of
+// outputOf removes what a run printed and what it was told. done says that nothing of
 // it is left to remove.
-func (g *gc) output(runs *os.Root, r *projection.Run, busy bool) (done bool, err error) {
+func (g *gc) outputOf(runs *os.Root, r *projection.Run, busy bool) (done bool, err error) {
 	// A run that is closed without a worker never has one again.
 	if busy || r.Open() || r.HasWorker {
 		return false, nil

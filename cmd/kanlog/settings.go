@@ -33,6 +33,8 @@ type fileSettings struct {
 	ViolationLimit    *int64                 `toml:"violation_limit"`
 	BlockLimit        *int64                 `toml:"block_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
+	HostCap           *int                   `toml:"max_in_progress_host"`
+	MinFreeMemory     *sizeText              `toml:"min_free_memory"`
 	Breaker           *int64                 `toml:"breaker"`
 	BreakerPause      *durationText          `toml:"breaker_pause"`
 	Interval          *durationText          `toml:"interval"`
@@ -75,7 +77,10 @@ type settings struct {
 	// after the last that happened to it, 0 for ever.
 	keepOutput     time.Duration
 	keepWorkspaces time.Duration
-	allowNetwork   bool
+	// minFreeMemory is how many bytes have to be free before anything is started.
+	minFreeMemory int64
+	host          tick.Host // see app.reasons
+	allowNetwork  bool
 }
 
 func defaults() settings {
@@ -95,6 +100,7 @@ func defaults() settings {
 		lockTimeout:    30 * time.Second,
 		outputLimit:    64 << 20,
 		keepOutput:     30 * 24 * time.Hour,
+		minFreeMemory:  128 << 20,
 		keepWorkspaces: 7 * 24 * time.Hour,
 	}
 }
@@ -104,6 +110,9 @@ func (s *settings) dispatchPolicy() tick.Policy {
 	p := s.policy
 	if p.MaxInProgress == 0 {
 		p.MaxInProgress = derivedCap()
+	}
+	if p.HostCap == 0 {
+		p.HostCap = max(derivedCap(), p.MaxInProgress) // a board's own cap is meant to be reached
 	}
 	return p
 }
@@ -211,7 +220,7 @@ func knownKeys(at toml.Key) []string {
 	}
 	return []string{
 		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
-		"lock_timeout", "max_in_progress", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
+		"lock_timeout", "max_in_progress", "max_in_progress_host", "min_free_memory", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
 }
@@ -373,6 +382,15 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 			err := setCount(int64(*f.MaxInProgress), &n)
 			p.MaxInProgress = int(n)
 			return err
+		}},
+		{"max_in_progress_host", f.HostCap != nil, func() error {
+			var n int64
+			err := setCount(int64(*f.HostCap), &n)
+			p.HostCap = int(n)
+			return err
+		}},
+		{"min_free_memory", f.MinFreeMemory != nil, func() error {
+			return f.MinFreeMemory.set(&s.minFreeMemory, 0, 1<<50)
 		}},
 		{"breaker", f.Breaker != nil, func() error { return setOrOff(*f.Breaker, &p.Breaker.Runs) }},
 		{"block_limit", f.BlockLimit != nil, func() error { return setOrOff(*f.BlockLimit, &l.BlockLimit) }},

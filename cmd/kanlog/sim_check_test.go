@@ -348,7 +348,7 @@ func (s *sim) settled() bool {
 
 func (s *sim) why(t *projection.Task) (why string) {
 	_ = s.store.View(func(v projection.View) (err error) {
-		full, err := tick.Full(v, s.policy, s.now())
+		full, err := tick.Full(v, s.policy, tick.Host{}, s.now())
 		if err != nil {
 			return err
 		}

@@ -82,6 +82,8 @@ func (w simWorld) Record(r *projection.Run) (*projection.ExitRecord, error) {
 	return exitRecord(*rec), nil
 }
 
+func (w simWorld) Host(bool) (tick.Host, func(), error) { return tick.Host{}, func() {}, nil }
+
 func (w simWorld) Claimer() eventlog.Process {
 	w.d.yield("claim")
 	return processOf(proc.IdentifyOn(w.view()))

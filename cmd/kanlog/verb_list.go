@@ -274,7 +274,7 @@ func (a *app) readListed(store *projection.Store, l *listing, cards []*listed) e
 	if !a.asJSON && !l.why {
 		return nil
 	}
-	set, err := a.settings()
+	set, err := a.reasons()
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type showJSON struct {
 }
 
 func (a *app) show(prefix string) error {
-	set, err := a.settings()
+	set, err := a.reasons()
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ type whyJSON struct {
 }
 
 func (a *app) why(prefix string) error {
-	set, err := a.settings()
+	set, err := a.reasons()
 	if err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func (a *app) why(prefix string) error {
 
 // whyAll gives the reason of every card that waits for something.
 func (a *app) whyAll() error {
-	set, err := a.settings()
+	set, err := a.reasons()
 	if err != nil {
 		return err
 	}
@@ -408,7 +408,7 @@ func (a *app) whyAll() error {
 
 // waiting is what the reason function needs beside the board's rows.
 func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Admission, error) {
-	full, err := tick.Full(v, s.dispatchPolicy(), now)
+	full, err := tick.Full(v, s.dispatchPolicy(), s.host, now)
 	if err != nil {
 		return projection.Admission{}, err
 	}

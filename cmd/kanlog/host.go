@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"kanlog/eventlog"
+	"kanlog/projection"
+	"kanlog/tick"
+)
+
+// What the machine and the other boards of the home leave room for.
+
+// hostLock is held from the count of the other boards' runs to the last claim.
+func (a *app) hostLock() string { return filepath.Join(a.home, "host.lock") }
+
+// Host counts under the home's host lock, so that two boards that are dispatched at
+// once do not both take the last place.
+func (w *world) Host(dry bool) (h tick.Host, release func(), err error) {
+	release = func() {}
+	if !dry && w.a.othersThere() {
+		lock, err := eventlog.LockWait(w.a.hostLock(), w.set.lockTimeout)
+		var busy *eventlog.BusyError
+		if errors.As(err, &busy) {
+			// Not starting is safe; starting without the count is not.
+			return tick.Host{Short: fmt.Sprintf("another board's dispatcher has held %s for %s: %s", w.a.hostLock(), w.set.lockTimeout, cmp.Or(busy.Holder, "it cannot be told which"))}, release, nil
+		}
+		if err != nil {
+			return h, release, fmt.Errorf("host lock: %w", err)
+		}
+		release = lock.Unlock
+	}
+	return w.a.host(w.set), release, nil
+}
+
+// host is the same for who only wants to know.
+func (a *app) host(set *settings) tick.Host {
+	return tick.Host{Others: a.othersActive(), Short: memoryShort("/", set.minFreeMemory)}
+}
+
+// reasons are the settings, with what the reason function has to know of the host.
+// Not inside a transaction: the other boards are opened.
+func (a *app) reasons() (*settings, error) {
+	set, err := a.settings()
+	if err == nil {
+		set.host = a.host(set)
+	}
+	return set, err
+}
+
+func (a *app) othersThere() bool {
+	slugs, err := a.slugs()
+	return err != nil || len(slugs) > 1 || len(slugs) == 1 && slugs[0] != a.slug
+}
+
+// othersActive counts the active runs of the other boards. A board that cannot be
+// read counts as idle: it is dispatched by nobody either.
+func (a *app) othersActive() (n int) {
+	slugs, _ := a.slugs()
+	for _, slug := range slugs {
+		if slug == a.slug {
+			continue
+		}
+		b := *a
+		if b.use(slug) != nil {
+			continue
+		}
+		_ = b.view(func(v projection.View) error {
+			active, err := v.Active()
+			n += len(active)
+			return err
+		})
+	}
+	return n
+}
+
+// memoryShort says that less than least bytes are free, on the machine or in the
+// control group that we are in with whatever we start; "" if not, or if it cannot be
+// told. root is "/" but in tests.
+func memoryShort(root string, least int64) string {
+	if least <= 0 {
+		return ""
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "proc/meminfo")); err == nil {
+		if free, ok := memAvailable(string(text)); ok && free < least {
+			return fmt.Sprintf("memory is short: %s free on this machine, of at least %s", sizeWords(max(0, free)), sizeWords(least))
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		place, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		// A limit above ours is ours too.
+		for ; place != "/" && place != "." && place != ""; place = path.Dir(place) {
+			if free, ok := groupFree(filepath.Join(root, "sys/fs/cgroup", place)); ok && free < least {
+				return fmt.Sprintf("memory is short: %s free in the control group %s, of at least %s", sizeWords(max(0, free)), place, sizeWords(least))
+			}
+		}
+	}
+	return ""
+}
+
+func memAvailable(meminfo string) (bytes int64, ok bool) {
+	for line := range strings.Lines(meminfo) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemAvailable:" {
+			kb, err := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10, err == nil
+		}
+	}
+	return 0, false
+}
+
+// groupFree is what a control group may use beside what it does; what the kernel
+// would give back first (inactive files) counts as free.
+func groupFree(dir string) (bytes int64, ok bool) {
+	number := func(name string) (int64, bool) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no limit
+		return n, err == nil
+	}
+	most, ok := number("memory.max")
+	if !ok {
+		return 0, false
+	}
+	used, ok := number("memory.current")
+	if !ok {
+		return 0, false
+	}
+	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	for line := range strings.Lines(string(stat)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "inactive_file" {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+				used -= n
+			}
+		}
+	}
+	return most - used, true
+}
