@@ -28,6 +28,8 @@ type Usage struct {
 	// this machine bears no more just now, "" if it does.
 	Others int
 	Short  string
+	// Broken is why the assignee's command cannot be started here, "" if it can.
+	Broken string
 }
 
 // Full says in words why no card of an assignee can be started beside what is
@@ -36,6 +38,9 @@ type Usage struct {
 func (c Caps) Full(assignee string, u Usage, now eventlog.Time) string {
 	if u.Pause != nil {
 		return u.Pause.String()
+	}
+	if u.Broken != "" {
+		return "the worker of " + assignee + " cannot be started: " + u.Broken
 	}
 	if c.Board > 0 && u.Total >= c.Board {
 		return fmt.Sprintf("the board's cap is reached: %d of %d running", u.Total, c.Board) + u.held("")

@@ -83,7 +83,7 @@ func (s *slots) take(assignee string) {
 func (s *slots) full(assignee string) string {
 	return s.p.caps(assignee).Full(assignee, projection.Usage{
 		Active: s.active, Total: s.total, Mine: s.profile[assignee], Picked: s.started[assignee], Alike: s.alike[assignee], Pause: s.pause,
-		Others: s.host.Others, Short: s.host.Short,
+		Others: s.host.Others, Short: s.host.Short, Broken: s.host.Broken[assignee],
 	}, s.now)
 }
 

@@ -7,4 +7,6 @@ type Host struct {
 	// Short says in words why nothing may be started on this machine just now,
 	// "" if something may.
 	Short string
+	// Broken says of each profile whose command cannot be started here why.
+	Broken map[string]string
 }

@@ -35,6 +35,9 @@ type Report struct {
 	// runs or is over: for words, the JSON is what it was.
 	Expired    []string  `json:"-"`
 	NotWaiting []Waiting `json:"-"`
+	// Broken are the profiles with startable cards whose command cannot be started
+	// here, by name. No claim is spent on them.
+	Broken map[string]string `json:"broken,omitempty"`
 	// Errors are what went wrong with single runs; the others went on.
 	Errors []Failure `json:"errors"`
 }

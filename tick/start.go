@@ -133,6 +133,14 @@ func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
 			return nil, release, err
 		}
 	}
+	for _, c := range cards {
+		if why := s.host.Broken[c.Starter()]; why != "" {
+			if t.rep.Broken == nil {
+				t.rep.Broken = map[string]string{}
+			}
+			t.rep.Broken[c.Starter()] = why
+		}
+	}
 	picks, waiting := admit(cards, s, t.o.Max)
 	for _, w := range waiting {
 		t.wait(w.Task, w.Reason)

@@ -191,11 +191,37 @@ func (d *daemon) pass(ctx context.Context) error {
 		})
 	}})
 	d.failures(rep)
+	d.broken(rep.Broken)
 	if err == nil && rep.SkippedLocked {
 		err = fmt.Errorf("another dispatch has held board %s for %s", d.a.slug, d.state.Interval)
 	}
 	return err
 }
+
+// broken says once of a profile that its command cannot be started, and once that it
+// can again.
+func (d *daemon) broken(by map[string]string) {
+	var all map[string]string
+	for name := range d.a.set.policy.Profiles {
+		why, key := by[name], profileKey+name
+		if why == "" && d.said[key] == "" {
+			continue
+		}
+		if why == "" { // it may only have no card any more
+			if all == nil {
+				all = d.a.broken(d.a.set)
+			}
+			why = all[name]
+		}
+		var err error
+		if why != "" {
+			err = fmt.Errorf("the worker of %s cannot be started: %s", name, why)
+		}
+		d.hold(key, err)
+	}
+}
+
+const profileKey = "profile "
 
 func (d *daemon) failures(rep *tick.Report) {
 	for _, f := range rep.Errors {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"kanlog/proc"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -32,57 +30,19 @@ func (d *doctor) checkProfiles() ([]finding, error) {
 }
 
 func (d *doctor) checkCommand(p tick.Profile, env []string) []finding {
-	table, name := "profiles."+p.Name, p.Command[0]
-	if slices.Contains(placeholders, name) {
-		return nil // not known before there is a card
+	table := "profiles." + p.Name
+	f := commandFault(p, env)
+	if f == nil {
+		return nil
 	}
-	const why = "each card of this profile fails to start, twice by default, and is then blocked"
-	file, err := proc.FindCommand(name, "/", env)
 	fix := d.changeSetting(table, "command")
 	switch {
-	case err == nil:
-		if script := lacksInterpreter(file); script != "" {
-			return []finding{found(sevError, table, fmt.Sprintf("%s: %s names the interpreter %s, which is not there", table, file, script), why, edit(file, 1))}
-		}
-		return nil
-	case errors.Is(err, fs.ErrPermission) && file != "":
-		return []finding{found(sevError, table, fmt.Sprintf("%s: %s is not executable", table, file), why, "chmod +x "+shellWord(file))}
-	case file == "":
-		message := fmt.Sprintf("%s: the command %q is not found in the worker's PATH (%s)", table, name, pathOf(env))
-		return []finding{found(sevError, table, message, why+". A dispatch from elsewhere, cron for example, may have another PATH", fix)}
-	case strings.Contains(file, "/~/"):
-		err = fmt.Errorf("%w (~ means nothing here: write the directory out)", err)
+	case f.script != "":
+		fix = edit(f.script, 1)
+	case errors.Is(f.err, fs.ErrPermission) && f.file != "":
+		fix = "chmod +x " + shellWord(f.file)
 	}
-	return []finding{found(sevError, table, fmt.Sprintf("%s: the command cannot be executed: %v", table, err), why, fix)}
-}
-
-func pathOf(env []string) string {
-	for _, v := range env {
-		if path, ok := strings.CutPrefix(v, "PATH="); ok {
-			return path
-		}
-	}
-	return "none"
-}
-
-// lacksInterpreter returns the interpreter of a script if that is not there: the
-// kernel then says that the script itself is not.
-func lacksInterpreter(file string) string {
-	f, err := os.Open(file)
-	if err != nil {
-		return "" // may be executed without being readable
-	}
-	defer f.Close()
-	line, _ := bufio.NewReaderSize(f, 256).ReadSlice('\n')
-	rest, ok := strings.CutPrefix(string(line), "#!")
-	words := strings.Fields(rest)
-	if !ok || len(words) == 0 {
-		return ""
-	}
-	if _, err := os.Stat(words[0]); errors.Is(err, fs.ErrNotExist) {
-		return words[0]
-	}
-	return ""
+	return []finding{found(sevError, table, table+": "+f.message, "no card of this profile is started until that is mended. A dispatch from elsewhere, cron for example, may have another PATH", fix)}
 }
 
 // checkRelativeWords finds "./agent.sh" behind the first word, where nothing

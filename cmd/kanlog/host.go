@@ -41,7 +41,7 @@ func (w *world) Host(dry bool) (h tick.Host, release func(), err error) {
 
 // host is the same for who only wants to know.
 func (a *app) host(set *settings) tick.Host {
-	return tick.Host{Others: a.othersActive(), Short: memoryShort("/", set.minFreeMemory)}
+	return tick.Host{Others: a.othersActive(), Short: memoryShort("/", set.minFreeMemory), Broken: a.broken(set)}
 }
 
 // reasons are the settings, with what the reason function has to know of the host.
