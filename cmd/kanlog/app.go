@@ -26,6 +26,8 @@ type app struct {
 
 	runFlag uint64 // --run
 
+	fixed *screen // what results are written for, if they go there by another way
+
 	each *outcome // of a bulk verb with --json, where the one at hand goes
 
 	now    eventlog.Time

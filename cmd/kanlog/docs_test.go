@@ -6,6 +6,7 @@ import (
 	gotoken "go/token"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -109,8 +110,9 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 		"terminal_grace": d.policy.TerminalGrace, "heartbeat_stale": d.policy.Limits.HeartbeatStale,
 		"retry_backoff": d.policy.Limits.RetryBackoff, "rate_limit_cooldown": d.policy.Limits.RateLimitCooldown,
 		"lock_timeout": d.lockTimeout, "reclaim_defer": d.policy.ReclaimDefer, "breaker_pause": d.policy.Breaker.Pause,
-		"keep_output": d.keepOutput, "keep_workspaces": d.keepWorkspaces,
+		"interval": d.interval, "keep_output": d.keepOutput, "keep_workspaces": d.keepWorkspaces,
 	}
+	sizes := map[string]int64{"output_limit": d.outputLimit, "min_free_memory": d.minFreeMemory}
 	counts := map[string]int64{
 		"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit, "block_limit": d.policy.Limits.BlockLimit,
 	}
@@ -138,14 +140,18 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 				}
 			}
 		case "size":
-			bound := strings.Fields(bounds)
-			if least, most := sizeText(bound[0]), sizeText(bound[2]); !accepts(key, strconv.Quote(string(least))) || !accepts(key, strconv.Quote(string(most))) {
-				t.Errorf("%s: a documented bound of %s is refused", key, bounds)
+			bound := strings.Fields(strings.ReplaceAll(bounds, ";", ""))
+			var least, most int64
+			for i, to := range []*int64{&least, &most} {
+				text := bound[2*i]
+				if err := sizeText(text).set(to, 0, math.MaxInt64); err != nil || !accepts(key, strconv.Quote(text)) {
+					t.Errorf("%s: a documented bound, %s, is refused (%v)", key, text, err)
+				}
 			}
-			if want := "`" + sizeWords(d.outputLimit) + "`"; byDefault != want {
+			if want := "`" + sizeWords(sizes[key]) + "`"; byDefault != want {
 				t.Errorf("%s: documented default %s, in the code %s", key, byDefault, want)
 			}
-			for _, value := range []string{"1048575", `"1023KiB"`, `"2TiB"`, "0", "-1", `"much"`, "1e999", "true"} {
+			for _, value := range []string{strconv.FormatInt(least-1, 10), strconv.FormatInt(most+1, 10), "-1", `"much"`, "1e999", "true"} {
 				if accepts(key, value) {
 					t.Errorf("%s = %s is taken, documented is %s", key, value, bounds)
 				}

@@ -98,7 +98,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"cancel": cancelCmd, "archive": archiveCmd, "promote": promoteCmd, "reopen": reopenCmd, "edit": editCmd,
 	"link": linkCmd, "unlink": unlinkCmd,
 	"request-review": requestReviewCmd, "approve": approveCmd, "request-changes": requestChangesCmd,
-	"ps": psCmd, "stats": statsCmd,
+	"ps": psCmd, "watch": watchCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "daemon": daemonCmd, "stop": haltCmd, "pause": pauseCmd, "resume": resumeCmd, "drain": drainCmd,
 	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd, "gc": gcCmd,

@@ -15,6 +15,9 @@ type screen struct {
 
 // screen asks each time, since a terminal may have become wider.
 func (a *app) screen() screen {
+	if a.fixed != nil {
+		return *a.fixed
+	}
 	f, ok := a.out.(*os.File)
 	if !ok {
 		return screen{}

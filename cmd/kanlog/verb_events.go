@@ -14,9 +14,9 @@ import (
 	"kanlog/projection"
 )
 
-// followEvery is how often a follower looks whether the store has changed: two
-// short reads, without the lock.
-const followEvery = 100 * time.Millisecond
+// followEvery is how often a follower looks whether the store has changed if nobody
+// tells it: two short reads, without the lock.
+const followEvery = time.Second
 
 func eventsCmd(a *app) *cobra.Command {
 	var kinds []string
@@ -91,6 +91,12 @@ func (p *eventPrinter) run(follow bool) error {
 			return err
 		}
 	}
+	var hint <-chan struct{}
+	if follow {
+		m := p.a.watch()
+		defer m.stop()
+		hint = m.C
+	}
 	for {
 		was := store.Stamp()
 		if err := p.pass(store); err != nil {
@@ -103,7 +109,10 @@ func (p *eventPrinter) run(follow bool) error {
 			return nil
 		}
 		for store.Stamp() == was {
-			time.Sleep(followEvery)
+			select {
+			case <-hint:
+			case <-time.After(followEvery):
+			}
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 // interrupted is the exit code of what was ended by Ctrl-C, as shells have it.
 const interrupted = 128 + int(syscall.SIGINT)
 
+// logsEvery is how often a follower looks at a file that grows.
+const logsEvery = 100 * time.Millisecond
+
 func logsCmd(a *app) *cobra.Command {
 	var tail int64
 	var follow, raw bool
@@ -155,7 +158,7 @@ func (a *app) follow(ctx context.Context, r *projection.Run, tail int64, out io.
 	if err != nil {
 		return err
 	}
-	every := time.NewTicker(followEvery)
+	every := time.NewTicker(logsEvery)
 	defer every.Stop()
 	var o output
 	for was, over := "", false; ; {
