@@ -34,6 +34,20 @@ func TestClaim(t *testing.T) {
 				equal(t, "the status", b.task("a").Status, Running)
 				equal(t, "the deadline", b.run(run).Deadline, b.now.Add(30*time.Second))
 			}},
+		{name: "of a branch that another card's run is at work on", kind: ErrState, says: "the branch b of /repo is in use by ",
+			given: func(b *board) {
+				for _, title := range []string{"first", "a"} {
+					b.create(title, func(d *Draft) { d.WorkspaceKind, d.WorkspacePath, d.Branch = Worktree, "/repo", "b" })
+				}
+				b.start("first")
+			}, when: claim()},
+		{name: "by hand it is a person's matter", want: "claimed",
+			given: func(b *board) {
+				for _, title := range []string{"first", "a"} {
+					b.create(title, func(d *Draft) { d.WorkspaceKind, d.WorkspacePath, d.Branch = Worktree, "/repo", "b" })
+				}
+				b.start("first")
+			}, when: claim(byHand)},
 		{name: "by hand: the lease is the deadline", given: card, when: claim(byHand), want: "claimed",
 			then: func(t *testing.T, b *board, events []eventlog.Event) {
 				equal(t, "the lease", b.run(b.task("a").CurrentRun).ClaimExpires, b.now.Add(15*time.Minute))

@@ -154,7 +154,7 @@ func (d *doctor) checkLeftovers() ([]finding, error) {
 const largeScratch = 64 << 20
 
 // checkWorkspaces adds up what the scratch workspaces of finished cards hold.
-// They may hold results, so it is a note, and nobody but you removes them.
+// They may hold results, so it is a note, and gc removes them only after a while.
 func (d *doctor) checkWorkspaces() ([]finding, error) {
 	dir := filepath.Join(d.a.boardDir, "workspaces")
 	entries, _ := os.ReadDir(dir)
@@ -200,9 +200,8 @@ func (d *doctor) checkWorkspaces() ([]finding, error) {
 	if size < largeScratch {
 		return nil, nil
 	}
-	named := paths[:min(len(paths), maxFindings)]
 	return []finding{found(sevNote, dir, fmt.Sprintf("%d scratch workspaces of finished cards hold %s%d MiB", len(paths), more, size>>20),
-		"nothing removes them: they may hold results", "du -sh "+shellWords(named)+"  # remove what nobody needs")}, nil
+		"they may hold results: kanlog gc removes them when keep_workspaces has passed, their children are over and nothing keeps it from that", d.run("gc", "--dry-run"))}, nil
 }
 
 // mostFiles bounds how many files are counted without --deep.

@@ -188,7 +188,7 @@ func (g *gc) recent(id string, keep time.Duration, setting string) (string, erro
 	}
 	// A clock that went back makes everything young.
 	if until := at.Add(keep); g.a.now < until {
-		return fmt.Sprintf("%s %s: until %s", setting, brief(keep), until.Std().Truncate(time.Second).Format(time.RFC3339)), nil
+		return fmt.Sprintf("%s is %s: until %s", setting, brief(keep), until.Std().Truncate(time.Second).Format(time.RFC3339)), nil
 	}
 	return "", nil
 }

@@ -49,12 +49,13 @@ func (g *gc) worktree(t *projection.Task) error {
 		g.keep(i, err.Error())
 		return nil
 	}
-	w := worktreeTree{git: gitRunner{begin: g.begin, repo: repo, lock: lock.File()}, path: path}
+	w := worktreeTree{git: gitRunner{begin: g.begin, repo: repo, lock: lock.File()}, path: path, dryRun: g.dryRun, hit: g.a.fail.hit}
 	unsafe := func() (string, error) { return w.unsafe(repo, branch) }
 	if !finished(lock.File()) && unfinished(path) {
 		unsafe = func() (string, error) { return "", nil } // nothing but git has been in it
 	}
-	why, err = w.remove(g, &i, unsafe)
+	why, err = w.remove(unsafe)
+	i.Bytes = w.bytes
 	switch {
 	case err != nil:
 		g.fail(i, err)
@@ -76,13 +77,16 @@ func (g *gc) worktree(t *projection.Task) error {
 
 // worktreeTree is a worktree while it is looked at and taken away.
 type worktreeTree struct {
-	git   gitRunner // of the repository
-	path  string
-	admin string // git's own directory for it
+	git    gitRunner // of the repository
+	path   string
+	admin  string // git's own directory for it
+	dryRun bool
+	hit    func(point string) // for tests that end the process there
+	bytes  int64              // what it took on the disk
 }
 
 // remove takes a worktree away unless unsafe says why not.
-func (w *worktreeTree) remove(g *gc, i *gcItem, unsafe func() (string, error)) (why string, err error) {
+func (w *worktreeTree) remove(unsafe func() (string, error)) (why string, err error) {
 	parent, name := filepath.Split(w.path)
 	st, err := os.Lstat(parent[:len(parent)-1])
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +103,7 @@ func (w *worktreeTree) remove(g *gc, i *gcItem, unsafe func() (string, error)) (
 		return "", err
 	}
 	defer dir.Close()
-	if !g.dryRun {
+	if !w.dryRun {
 		if err := w.goOn(dir, name); err != nil {
 			return "", err
 		}
@@ -123,14 +127,14 @@ func (w *worktreeTree) remove(g *gc, i *gcItem, unsafe func() (string, error)) (
 	if why, err := unsafe(); why != "" || err != nil {
 		return why, err
 	}
-	i.Bytes = allocatedIn(dir, name)
-	if g.dryRun {
+	w.bytes = allocatedIn(dir, name)
+	if w.dryRun {
 		return "", nil
 	}
 	if err := dir.Rename(name, name+leavingEnding); err != nil {
 		return "", err
 	}
-	g.a.fail.hit("gc.leaving")
+	w.hit("gc.leaving")
 	w.path += leavingEnding
 	why, err = unsafe()
 	w.path = strings.TrimSuffix(w.path, leavingEnding)
@@ -140,7 +144,7 @@ func (w *worktreeTree) remove(g *gc, i *gcItem, unsafe func() (string, error)) (
 	if err := dir.Rename(name+leavingEnding, name+goneEnding); err != nil {
 		return "", err
 	}
-	g.a.fail.hit("gc.renamed")
+	w.hit("gc.renamed")
 	return "", w.goOn(dir, name)
 }
 

@@ -94,6 +94,9 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 	if err := lock.File().Truncate(0); err != nil {
 		return "", err
 	}
+	if err := w.freeBranch(g, t, branch); err != nil {
+		return "", err
+	}
 	args := []string{"worktree", "add", path, branch}
 	if _, err := g.run("rev-parse", "--verify", "--quiet", "refs/heads/"+branch); err != nil {
 		args = []string{"worktree", "add", "-b", branch, path}
@@ -178,6 +181,7 @@ type gitRunner struct {
 	begin forker
 	repo  string
 	lock  *os.File // inherited by every git and what it starts
+	also  *os.File // another one, or nil
 }
 
 // forker is called around each fork, which must not fall into this process's
@@ -195,6 +199,9 @@ func (g gitRunner) run(args ...string) (string, error) {
 	// a message to it, and we look for that one.
 	cmd.Env = append(gitEnviron(os.Environ()), "LANGUAGE=C")
 	cmd.ExtraFiles = []*os.File{g.lock}
+	if g.also != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, g.also)
+	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := g.begin(cmd.Start)

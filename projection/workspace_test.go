@@ -1,0 +1,78 @@
+package projection
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	card := func(id, kind, path, branch string) *Task {
+		return &Task{ID: id, WorkspaceKind: kind, WorkspacePath: path, Branch: branch}
+	}
+	tests := []struct {
+		name string
+		a, b *Task
+		same bool
+	}{
+		{"one branch", card("t_1", Worktree, "/repo", "b"), card("t_2", Worktree, "/repo", "b"), true},
+		{"after a run wrote its path back", card("t_1", Worktree, "/repo/.worktrees/t_1", "b"), card("t_2", Worktree, "/repo", "b"), true},
+		{"another spelling", card("t_1", Worktree, "/repo/", "b"), card("t_2", Worktree, "/x/../repo", "b"), true},
+		{"the branch that one has by default", card("t_1", Worktree, "/repo", ""), card("t_2", Worktree, "/repo", "wt/t_1"), true},
+		{"branches of their own", card("t_1", Worktree, "/repo", ""), card("t_2", Worktree, "/repo", ""), false},
+		{"two branches", card("t_1", Worktree, "/repo", "a"), card("t_2", Worktree, "/repo", "b"), false},
+		{"two repositories", card("t_1", Worktree, "/repo", "b"), card("t_2", Worktree, "/other", "b"), false},
+		{"a directory is no branch", card("t_1", Worktree, "/repo", "b"), card("t_2", Dir, "/repo", ""), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if same := tt.a.Place() == tt.b.Place(); same != tt.same {
+				t.Errorf("%q and %q are the same: %v", tt.a.Place(), tt.b.Place(), same)
+			}
+		})
+	}
+	for _, c := range []*Task{card("t_1", Scratch, "", ""), card("t_1", Dir, "/d", "")} {
+		if p := c.Place(); p != "" {
+			t.Errorf("a card with %s has the place %q", c.WorkspaceKind, p)
+		}
+	}
+	repo, path, branch := card("t_1", Worktree, "/", "").Worktree()
+	if repo != "/" || path != "/.worktrees/t_1" || branch != "wt/t_1" {
+		t.Errorf("worktree of the root: %q %q %q", repo, path, branch)
+	}
+}
+
+// What is still needed, and by whom.
+func TestWorkspaceInUse(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	b.create("parent")
+	b.create("child", func(d *Draft) { d.Parents = []string{b.id("parent")} })
+	const path = "/boards/b/workspaces/parent"
+	check := func(want string) {
+		t.Helper()
+		err := b.s.View(func(v View) error {
+			got, err := v.WorkspaceInUse(b.task("parent"), path)
+			equal(t, "in use", got, want)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("the card is ready")
+	run := b.start("parent")
+	check(fmt.Sprintf("run %d has not ended", run))
+	b.must(Complete(b.id("parent"), Answer{Summary: "done"}, Writer{Card: b.id("parent"), Run: run}))
+	check(fmt.Sprintf("run %d has not ended", run))
+	b.must(BookEnd(Ending{Run: run}, b.limits))
+	check("its child " + b.id("child") + " is ready and may read it")
+	b.must(Archive(b.id("child"), 0, "", "", Writer{}))
+	check("")
+	b.create("inside", func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Dir, path+"/repo" })
+	inside := b.claim("inside")
+	r := b.registration("inside", inside)
+	r.Workspace = path + "/repo"
+	b.must(Register(r))
+	check(fmt.Sprintf("run %d of %s works in it", inside, b.id("inside")))
+}
