@@ -46,7 +46,8 @@ type daemon struct {
 	due      atomic.Int64      // when it is late, for the watchdog
 	own      ownBoard
 	place    *eventlog.Lock
-	settings string // a stamp of their files
+	settings string        // a stamp of their files
+	cleaned  eventlog.Time // when gc ran last, see daily
 }
 
 // run ticks until ctx is done, or until the board cannot be used any more.
@@ -80,6 +81,7 @@ func (d *daemon) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		d.daily(ctx)
 		wait := d.pace.spent(cpuTime()-began, time.Now())
 		d.late(next)
 		if !ready {

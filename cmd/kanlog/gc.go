@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,10 +21,13 @@ import (
 // can begin to use it, and deleted under its new name; the next gc goes on with that.
 type gc struct {
 	a      *app
+	ctx    context.Context
 	dryRun bool
-	begin  forker // around each fork, see there
-	rep    gcReport
-	quiet  map[string]eventlog.Time // when something happened to a card last
+	// begin is around each fork and each use of the store: in a process that does
+	// other things too they must not fall together.
+	begin forker
+	rep   gcReport
+	quiet map[string]eventlog.Time // when something happened to a card last
 }
 
 // gcReport is what a gc did, or with --dry-run would do.
@@ -32,6 +36,14 @@ type gcReport struct {
 	Removed []gcItem `json:"removed"`
 	Kept    []gcItem `json:"kept"`
 	Failed  []gcItem `json:"failed"`
+}
+
+// size is what was removed, on the disk.
+func (r *gcReport) size() (n int64) {
+	for _, i := range r.Removed {
+		n += i.Bytes
+	}
+	return n
 }
 
 // gcItem is one thing, and why it stays.
@@ -54,9 +66,14 @@ const (
 // goneEnding marks what is about to be deleted. No card's id holds a dot.
 const goneEnding = ".gone"
 
-// collect is one gc of the chosen board. Beside another it is refused as busy.
-func (a *app) collect(begin forker, dryRun bool) (*gcReport, error) {
-	if _, err := a.newestCommit(); err != nil {
+// collect is one gc of the chosen board, as far as it comes until ctx is done. Beside
+// another it is refused as busy.
+func (a *app) collect(ctx context.Context, begin forker, dryRun bool) (*gcReport, error) {
+	err := begin(func() error {
+		_, err := a.newestCommit()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if _, err := a.settings(); err != nil {
@@ -72,7 +89,7 @@ func (a *app) collect(begin forker, dryRun bool) (*gcReport, error) {
 	}
 	defer unlock()
 	g := &gc{
-		a: a, begin: begin, dryRun: dryRun, quiet: map[string]eventlog.Time{},
+		a: a, ctx: ctx, begin: begin, dryRun: dryRun, quiet: map[string]eventlog.Time{},
 		rep: gcReport{DryRun: dryRun, Removed: []gcItem{}, Kept: []gcItem{}, Failed: []gcItem{}},
 	}
 	board, err := os.OpenRoot(a.boardDir)
@@ -84,6 +101,10 @@ func (a *app) collect(begin forker, dryRun bool) (*gcReport, error) {
 		return &g.rep, err
 	}
 	return &g.rep, g.outputs(board)
+}
+
+func (g *gc) view(fn func(projection.View) error) error {
+	return g.begin(func() error { return g.a.view(fn) })
 }
 
 // inside opens a directory of the board, nil if it is not there. One that is a link
@@ -139,6 +160,9 @@ func (g *gc) workspaces(board *os.Root) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
+		if err := g.ctx.Err(); err != nil {
+			return err
+		}
 		id, isLock := strings.CutSuffix(name, ".lock")
 		if strings.HasSuffix(name, goneEnding) {
 			continue
@@ -162,7 +186,7 @@ func (g *gc) workspaces(board *os.Root) error {
 }
 
 func (g *gc) card(id string) (t *projection.Task, err error) {
-	err = g.a.view(func(v projection.View) error {
+	err = g.view(func(v projection.View) error {
 		t, err = v.Task(id)
 		return err
 	})
@@ -181,7 +205,11 @@ func (g *gc) recent(id string, keep time.Duration, setting string) (string, erro
 		if err != nil {
 			return "", err
 		}
-		if at, err = store.LastChange(id); err != nil {
+		err = g.begin(func() (err error) {
+			at, err = store.LastChange(id)
+			return err
+		})
+		if err != nil {
 			return "", err
 		}
 		g.quiet[id] = at
@@ -197,7 +225,7 @@ func (g *gc) recent(id string, keep time.Duration, setting string) (string, erro
 // and the settings go: it is not over, or somebody may still read it.
 func (g *gc) settled(t *projection.Task, path string) (why string, err error) {
 	var family []string
-	err = g.a.view(func(v projection.View) error {
+	err = g.view(func(v projection.View) error {
 		family = append([]string{t.ID}, v.Children(t.ID)...)
 		why, err = v.WorkspaceInUse(t, path)
 		return err
@@ -250,7 +278,7 @@ func (g *gc) scratchDir(ws *os.Root, t *projection.Task, e fs.DirEntry) error {
 	// claim can be made, and a claim that comes later finds nothing and makes a new
 	// one.
 	var failed error
-	err = g.a.view(func(v projection.View) error {
+	err = g.view(func(v projection.View) error {
 		now, err := v.MustTask(t.ID)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -19,25 +20,51 @@ const gcBatch = 500
 type gcState struct {
 	// Settled: of the runs below this number nothing is left to remove.
 	Settled uint64 `json:"settled"`
+	// At is when it ended.
+	At eventlog.Time `json:"at"`
+}
+
+func readGCState(text []byte, err error) (s gcState) {
+	if err != nil || json.Unmarshal(text, &s) != nil {
+		return gcState{}
+	}
+	return s
 }
 
 // outputs removes the outputs and context files of runs whose cards are over for
 // long. The exit records stay.
 func (g *gc) outputs(board *os.Root) error {
-	if g.a.set.keepOutput == 0 {
-		return nil // for ever
+	state := readGCState(board.ReadFile(gcStateName))
+	if g.a.set.keepOutput != 0 { // 0 is for ever
+		if err := g.outputsFrom(board, &state); err != nil {
+			return err
+		}
 	}
+	if g.dryRun {
+		return nil
+	}
+	state.At = g.a.now
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if err := board.WriteFile(gcStateName+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return board.Rename(gcStateName+".new", gcStateName)
+}
+
+func (g *gc) outputsFrom(board *os.Root, state *gcState) error {
 	runs, err := g.inside(board, "runs")
 	if runs == nil || err != nil {
 		return err
 	}
 	defer runs.Close()
-	var state gcState
-	if text, err := board.ReadFile(gcStateName); err != nil || json.Unmarshal(text, &state) != nil {
-		state = gcState{}
-	}
-	was, settled := state.Settled, true
-	for next := was; ; {
+	settled := true
+	for next := state.Settled; ; {
+		if err := g.ctx.Err(); err != nil {
+			return err
+		}
 		list, busy, err := g.runsFrom(next)
 		if err != nil {
 			return err
@@ -53,26 +80,15 @@ func (g *gc) outputs(board *os.Root) error {
 			next = r.ID + 1
 		}
 		if len(list) < gcBatch {
-			break
+			return nil
 		}
 	}
-	if g.dryRun || state.Settled == was {
-		return nil
-	}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return err
-	}
-	if err := board.WriteFile(gcStateName+".new", append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return board.Rename(gcStateName+".new", gcStateName)
 }
 
 // runsFrom reads a batch of runs, and of each card whether it is in use.
 func (g *gc) runsFrom(run uint64) (list []*projection.Run, busy map[string]bool, err error) {
 	busy = map[string]bool{}
-	err = g.a.view(func(v projection.View) error {
+	err = g.view(func(v projection.View) error {
 		if list, err = v.RunsFrom(run, gcBatch); err != nil {
 			return err
 		}

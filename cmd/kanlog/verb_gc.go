@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -26,14 +29,16 @@ ever). It removes
 
 and says of every other workspace why it stays. Directories that you named (dir:) are
 never touched, nor is anything behind a link or a mount. Killed at any moment it loses
-nothing; the next one goes on.`,
+nothing; the next one goes on. A daemon does it once a day.`,
 		Example: "  kanlog gc --dry-run\n  kanlog gc\n  kanlog gc --json | jq '.kept[].reason'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			if own := os.Getenv("KANLOG_TASK"); own != "" {
 				return &refusedError{fmt.Sprintf("gc refused: this process is a worker of %s", own)}
 			}
-			rep, err := a.collect(func(fork func() error) error { return fork() }, dryRun)
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			rep, err := a.collect(ctx, func(fork func() error) error { return fork() }, dryRun)
 			if rep == nil {
 				return err
 			}
@@ -68,10 +73,9 @@ func gcText(rep *gcReport) string {
 	if rep.DryRun {
 		word = "would remove"
 	}
-	var all, outputs int64
+	var outputs int64
 	runs := 0
 	for _, i := range rep.Removed {
-		all += i.Bytes
 		if i.Kind == gcOutput {
 			// There may be thousands.
 			runs, outputs = runs+1, outputs+i.Bytes
@@ -88,7 +92,7 @@ func gcText(rep *gcReport) string {
 	if len(rep.Removed) == 0 {
 		fmt.Fprintf(&b, "nothing to remove\n")
 	} else {
-		fmt.Fprintf(&b, "%s %s in all\n", word, sizeWords(all))
+		fmt.Fprintf(&b, "%s %s in all\n", word, sizeWords(rep.size()))
 	}
 	return b.String()
 }
