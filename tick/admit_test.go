@@ -22,6 +22,11 @@ func TestAdmit(t *testing.T) {
 	review := func(id, reviewer string, priority int64, age uint64) *projection.Task {
 		return &projection.Task{ID: id, Assignee: "coder", Reviewer: reviewer, ReviewedRun: 1, Priority: priority, CreatedSeq: age}
 	}
+	tree := func(id, branch string, priority int64) *projection.Task {
+		t := card(id, "other", priority, 1)
+		t.WorkspaceKind, t.WorkspacePath, t.Branch = projection.Worktree, "/repo", branch
+		return t
+	}
 	runs := func(assignees ...string) (active []*projection.Run) {
 		for _, a := range assignees {
 			active = append(active, &projection.Run{Assignee: a})
@@ -52,6 +57,8 @@ func TestAdmit(t *testing.T) {
 			cards: []*projection.Task{card("a", "coder", 9, 1), card("z", "other", 0, 2)}},
 		{name: "more active than the cap, since it was lowered", active: runs("x", "x", "x", "x"), most: -1, waits: "a: the board's cap is reached: 4 of 3",
 			cards: []*projection.Task{card("a", "other", 0, 1)}},
+		{name: "one branch of a repository at a time, without a slot for who waits", most: -1, picks: "a z y", waits: "b: the branch x of /repo is in use by a, which starts now",
+			cards: []*projection.Task{tree("a", "x", 9), tree("b", "x", 8), tree("z", "y", 7), card("y", "other", 0, 1)}},
 		{name: "most", most: 1, picks: "a", waits: "b: told to start at most 1",
 			cards: []*projection.Task{card("a", "other", 0, 1), card("b", "other", 0, 2)}},
 		{name: "none", most: 0, waits: "a: told to start at most 0", cards: []*projection.Task{card("a", "other", 0, 1)}},

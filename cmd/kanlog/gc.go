@@ -97,10 +97,10 @@ func (a *app) collect(ctx context.Context, begin forker, dryRun bool) (*gcReport
 		return nil, err
 	}
 	defer board.Close()
-	if err := g.workspaces(board); err != nil {
+	if err := g.collectWorkspaces(board); err != nil {
 		return &g.rep, err
 	}
-	return &g.rep, g.outputs(board)
+	return &g.rep, g.collectOutputs(board)
 }
 
 func (g *gc) view(fn func(projection.View) error) error {
@@ -140,9 +140,9 @@ func fileKind(m fs.FileMode) string {
 	return "mode " + m.String()
 }
 
-// workspaces goes through what is left in the board's directory of workspaces: the
-// scratchDir ones, and a lock for each worktree that was ever made.
-func (g *gc) workspaces(board *os.Root) error {
+// collectWorkspaces goes through what is left in the board's directory of workspaces: the
+// scratch ones, and a lock for each worktree that was ever made.
+func (g *gc) collectWorkspaces(board *os.Root) error {
 	ws, err := g.inside(board, "workspaces")
 	if ws == nil || err != nil {
 		return err
@@ -172,9 +172,9 @@ func (g *gc) workspaces(board *os.Root) error {
 		case err != nil:
 			return err
 		case isLock && t != nil && t.WorkspaceKind == projection.Worktree:
-			err = g.worktree(t)
+			err = g.collectWorktree(t)
 		case !isLock && t != nil && t.WorkspaceKind == projection.Scratch:
-			err = g.scratchDir(ws, t, e)
+			err = g.collectScratch(ws, t, e)
 		case !isLock:
 			g.keep(gcItem{Kind: gcScratch, Task: id, Path: filepath.Join(g.a.boardDir, "workspaces", name)}, "it is no workspace of a card of this board; kanlog did not make it")
 		}
@@ -250,9 +250,9 @@ func (g *gc) fail(i gcItem, err error) {
 	g.rep.Failed = append(g.rep.Failed, i)
 }
 
-// scratchDir removes a card's own directory. Nothing but a directory that stands in
+// collectScratch removes a card's own directory. Nothing but a directory that stands in
 // the board's own is, and nothing behind a link or a mount.
-func (g *gc) scratchDir(ws *os.Root, t *projection.Task, e fs.DirEntry) error {
+func (g *gc) collectScratch(ws *os.Root, t *projection.Task, e fs.DirEntry) error {
 	i := gcItem{Kind: gcScratch, Task: t.ID, Path: g.a.files().scratch(t.ID)}
 	if !e.IsDir() {
 		g.keep(i, fmt.Sprintf("it is no directory (%s); kanlog did not make it", fileKind(e.Type())))

@@ -31,9 +31,9 @@ func readGCState(text []byte, err error) (s gcState) {
 	return s
 }
 
-// outputs removes the outputs and context files of runs whose cards are over for
+// collectOutputs removes the outputs and context files of runs whose cards are over for
 // long. The exit records stay.
-func (g *gc) outputs(board *os.Root) error {
+func (g *gc) collectOutputs(board *os.Root) error {
 	state := readGCState(board.ReadFile(gcStateName))
 	if g.a.set.keepOutput != 0 { // 0 is for ever
 		if err := g.outputsFrom(board, &state); err != nil {
@@ -70,7 +70,7 @@ func (g *gc) outputsFrom(board *os.Root, state *gcState) error {
 			return err
 		}
 		for _, r := range list {
-			done, err := g.outputOf(runs, r, busy[r.Task])
+			done, err := g.collectOutput(runs, r, busy[r.Task])
 			if err != nil {
 				return err
 			}
@@ -104,9 +104,9 @@ func (g *gc) runsFrom(run uint64) (list []*projection.Run, busy map[string]bool,
 	return list, busy, err
 }
 
-// outputOf removes what a run printed and what it was told. done says that nothing of
+// collectOutput removes what a run printed and what it was told. done says that nothing of
 // it is left to remove.
-func (g *gc) outputOf(runs *os.Root, r *projection.Run, busy bool) (done bool, err error) {
+func (g *gc) collectOutput(runs *os.Root, r *projection.Run, busy bool) (done bool, err error) {
 	// A run that is closed without a worker never has one again.
 	if busy || r.Open() || r.HasWorker {
 		return false, nil

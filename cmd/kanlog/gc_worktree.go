@@ -18,12 +18,12 @@ import (
 // under this name was not deleted from, and is put back if gc was ended here.
 const leavingEnding = ".leaving"
 
-// worktree removes a card's worktree if nothing in it could be lost: it is clean and
+// collectWorktree removes a card's worktree if nothing in it could be lost: it is clean and
 // what was committed in it is merged or pushed. The branch stays.
 //
 // All of it is under the lock under which worktrees are made. A run that is claimed
 // meanwhile waits there, and makes the worktree anew from its branch.
-func (g *gc) worktree(t *projection.Task) error {
+func (g *gc) collectWorktree(t *projection.Task) error {
 	repo, path, branch := t.Worktree()
 	i := gcItem{Kind: gcWorktree, Task: t.ID, Path: path}
 	lock, err := eventlog.TryLock(g.a.files().worktreeLock(t.ID))
