@@ -225,6 +225,9 @@ func (w *worktreeTree) uncommitted() (why string, err error) {
 		lines := strings.Split(out, "\n")
 		return fmt.Sprintf("%s not committed: %s", plural(len(lines), "file is", "files are"), some(lines, 3)), nil
 	}
+	if why := w.nested(); why != "" {
+		return why, nil
+	}
 	out, err = w.here("ls-files", "-v")
 	if err != nil {
 		return "git cannot say what it does not look at: " + gitSays(out, err), nil
@@ -237,6 +240,27 @@ func (w *worktreeTree) uncommitted() (why string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// nested says that a repository of its own is in the worktree, a submodule or a clone
+// that git ignores: nobody has asked what is in that.
+func (w *worktreeTree) nested() (why string) {
+	if noEntry(filepath.Join(w.admin, "modules")) == nil {
+		return "it has submodules"
+	}
+	_ = filepath.WalkDir(w.path, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			why = "it cannot be looked through: " + err.Error()
+		case e.Name() == ".git" && filepath.Dir(path) != w.path:
+			why = "a repository of its own is in it: " + filepath.Dir(path)
+		}
+		if why != "" {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return why
 }
 
 // unsafe says what would be lost with a worktree, "" for nothing: files, or commits
