@@ -49,12 +49,8 @@ func (g *gc) collectWorktree(t *projection.Task) error {
 		g.keep(i, err.Error())
 		return nil
 	}
-	w := worktreeTree{git: gitRunner{begin: g.begin, repo: repo, lock: lock.File()}, path: path, dryRun: g.dryRun, hit: g.a.fail.hit}
-	unsafe := func() (string, error) { return w.unsafe(repo, branch) }
-	if !finished(lock.File()) && unfinished(path) {
-		unsafe = func() (string, error) { return "", nil } // nothing but git has been in it
-	}
-	why, err = w.remove(unsafe)
+	w := worktreeTree{git: gitRunner{begin: g.begin, repo: repo, lock: lock.File()}, path: path, lock: lock.File(), dryRun: g.dryRun, hit: g.a.fail.hit}
+	why, err = w.remove(func() (string, error) { return w.unsafe(repo, branch) })
 	i.Bytes = w.bytes
 	switch {
 	case err != nil:
@@ -71,7 +67,9 @@ func (g *gc) collectWorktree(t *projection.Task) error {
 			return nil
 		}
 	}
-	g.rep.Removed = append(g.rep.Removed, i)
+	if i.Bytes > 0 { // else somebody had deleted it, and nothing was left but its lock
+		g.rep.Removed = append(g.rep.Removed, i)
+	}
 	return nil
 }
 
@@ -79,7 +77,8 @@ func (g *gc) collectWorktree(t *projection.Task) error {
 type worktreeTree struct {
 	git    gitRunner // of the repository
 	path   string
-	admin  string // git's own directory for it
+	admin  string   // git's own directory for it
+	lock   *os.File // of the worktree, see worktreeFinished
 	dryRun bool
 	hit    func(point string) // for tests that end the process there
 	bytes  int64              // what it took on the disk
@@ -123,6 +122,9 @@ func (w *worktreeTree) remove(unsafe func() (string, error)) (why string, err er
 	}
 	if why := w.findAdmin(); why != "" {
 		return why, nil
+	}
+	if !finished(w.lock) && unfinished(w.path) {
+		unsafe = func() (string, error) { return "", nil } // nothing but git has been in it
 	}
 	if why, err := unsafe(); why != "" || err != nil {
 		return why, err
@@ -195,6 +197,7 @@ func (w *worktreeTree) goOn(dir *os.Root, name string) error {
 		// Off git's list, where it may not be any more.
 		_, _ = w.git.run("worktree", "remove", "--force", "--force", w.path)
 	}
+	w.bytes = max(w.bytes, allocatedIn(dir, name+goneEnding))
 	return removeAll(dir, name+goneEnding)
 }
 

@@ -48,7 +48,7 @@ func (w *world) freeBranch(g gitRunner, t *projection.Task, branch string) error
 	// Both locks are inherited: nobody makes a worktree of either card beside a git
 	// that we left behind.
 	g.also = lock.File()
-	tree := worktreeTree{git: g, path: path, hit: w.a.fail.hit}
+	tree := worktreeTree{git: g, path: path, lock: lock.File(), hit: w.a.fail.hit}
 	why, err := tree.remove(tree.uncommitted)
 	if err != nil {
 		why = err.Error()
