@@ -16,9 +16,9 @@ type ClaimFor struct {
 	LaunchGrace time.Duration // a dispatched claim must register within it
 	OnCleanExit string
 	MaxRuntime  time.Duration // the profile's cap, 0 for none; the card's own wins
-	Assignee    string        // a dispatched claim is void if the card is for another by now
+	Assignee    string        // but by hand: the claim is void if the card is for another by now
 	Reviewer    string        // who reviews the assignee's work by the settings, "" for a person
-	Caps        Caps
+	Caps        Caps          // a pull worker's are none: a person decided
 	Limits      Limits
 }
 
@@ -77,7 +77,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 		if d.Lane == LaneReady {
 			d.Reviewer = c.Reviewer
 		}
-		if c.Origin == OriginDispatch {
+		if c.Origin != OriginManual {
 			if t.Starter() != c.Assignee {
 				return Decision{}, refuse(ErrState, t.ID, "assigned to %q by now", t.Starter())
 			}
@@ -91,6 +91,8 @@ func Claim(c ClaimFor, w Writer) Decider {
 			if full != "" {
 				return Decision{}, refuse(ErrState, t.ID, "%s", full)
 			}
+		}
+		if c.Origin == OriginDispatch {
 			d.Deadline = now.Add(c.LaunchGrace)
 			if d.Lane == LaneReady { // a review is no further attempt
 				counts, err := v.CountsOf(t)
@@ -147,7 +149,7 @@ func Register(g Registration) Decider {
 			}
 			return Decision{}, refuse(ErrFenced, g.Task, "run %d has another supervisor, pid %d", g.Run, open.PID)
 		}
-		if open.Origin != OriginDispatch {
+		if open.Origin == OriginManual {
 			return Decision{}, refuse(ErrFenced, g.Task, "run %d is a manual claim and takes no supervisor", g.Run)
 		}
 		if open.EndRequestedAt != 0 {

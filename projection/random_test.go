@@ -185,6 +185,7 @@ func (w *walk) command() (name, actor string, do Decider) {
 		{"claim and register", system, w.startNow(title)},
 		{"claim and register", system, w.startNow(title)},
 		{"claim by hand", operator, Claim(ClaimFor{Task: id, Origin: OriginManual, Holder: "ann", TTL: time.Minute}, Writer{})},
+		{"work", operator, w.work(title)},
 		{"register", system, Register(w.registration(title, run))},
 		{"register", system, Register(w.registration(title, w.task(title).CurrentRun))},
 		{"complete", by, Complete(id, Answer{Summary: "ok", Metadata: []byte("{}")}, who)},
@@ -364,6 +365,11 @@ func (w *walk) startNow(title string) Decider {
 		return Register(w.registration(title, run))
 	}
 	return Claim(w.someClaim(title), Writer{})
+}
+
+// work is a pull worker on a card.
+func (w *walk) work(title string) Decider {
+	return Work(w.someClaim(title), func(run uint64) (Registration, error) { return w.registration(title, run), nil }, Writer{})
 }
 
 // some is a card that is as wanted, if there is one, else the one given.

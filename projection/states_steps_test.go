@@ -26,6 +26,12 @@ var stateSteps = map[string]func(*stateStory) error{
 	"claim-complete": func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanComplete) },
 	"claim-review":   func(s *stateStory) error { return s.claim(projection.OriginDispatch, projection.CleanReview) },
 	"claim-manual":   func(s *stateStory) error { return s.claim(projection.OriginManual, "") },
+	"work": func(s *stateStory) error {
+		c := projection.ClaimFor{Task: s.card, Assignee: s.task(s.store, s.card).Starter(), TTL: time.Hour, OnCleanExit: projection.CleanViolation}
+		return s.update(projection.Work(c, func(uint64) (projection.Registration, error) {
+			return projection.Registration{Token: "token", Worker: eventlog.Process{PID: 7, Fingerprint: "boot:1|7"}}, nil
+		}, projection.Writer{}))
+	},
 	"spawn": func(s *stateStory) error {
 		return s.update(projection.Register(projection.Registration{
 			Task: s.card, Run: s.run(), Token: "token", Worker: eventlog.Process{PID: 7, Fingerprint: "boot:1|7"},

@@ -83,7 +83,7 @@ var stateHistories = map[string]string{
 	"card running --> ready: spawn_failed":             "create claim not-started",
 	"card running --> ready: failed":                   "create claim spawn fail",
 	"card running --> ready: deferred":                 "create claim spawn defer",
-	"card running --> ready: reclaimed":                "create claim cut-off",
+	"card running --> ready: reclaimed":                "create work told-to-stop",
 	"card running --> ready: changes_requested":        "create request-review claim request-changes",
 	"card running --> blocked: blocked":                "create claim spawn block",
 	"card running --> blocked: reclaimed":              "create claim-manual wait-a-day expire",

@@ -83,12 +83,13 @@ func (v View) Why(t *Task, now eventlog.Time, w Admission) (string, error) {
 	case t.heldAt(now):
 		return fmt.Sprintf("%s until %s", t.HoldReason, toSecond(t.HoldUntil)), nil
 	case t.Starter() == "":
-		return "nobody is assigned; kanlog assign " + t.ID + " PROFILE", nil
+		return fmt.Sprintf("nobody is assigned; kanlog assign %s PROFILE, or kanlog work %s -- CMD", t.ID, t.ID), nil
 	case !w.Profiles[t.Starter()] && t.Lane() == LaneReview:
 		return fmt.Sprintf("no profile %q in the settings to review run %d: kanlog approve %s, or kanlog request-changes %s REASON, or [profiles.%s]",
 			t.Reviewer, t.ReviewedRun, t.ID, t.ID, t.Reviewer), nil
 	case !w.Profiles[t.Starter()]:
-		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog claim), or for [profiles.%s]", t.Starter(), t.Starter()), nil
+		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog work --assignee %s -- CMD), for kanlog claim, or for [profiles.%s]",
+			t.Starter(), t.Starter(), t.Starter()), nil
 	}
 	if w.Full != nil {
 		if why := w.Full(t.Starter()); why != "" {

@@ -40,6 +40,7 @@ const (
 const (
 	OriginDispatch = "dispatch"
 	OriginManual   = "manual"
+	OriginWork     = "work" // a pull worker: one process claims and supervises
 )
 
 // Lanes: an attempt at the card, or a review of one.

@@ -105,7 +105,7 @@ func assignCmd(a *app) *cobra.Command {
 func (a *app) warnNoProfile(assignee string) {
 	if set, err := a.settings(); err == nil && assignee != "" {
 		if _, known := set.policy.Profiles[assignee]; !known {
-			a.warn("no profile %q in the settings: no dispatch starts this card; it waits to be claimed", assignee)
+			a.warn("no profile %q in the settings: no dispatch starts this card; it waits for kanlog work or kanlog claim", assignee)
 		}
 	}
 }
