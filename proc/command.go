@@ -26,6 +26,10 @@ func (s *supervisor) runCommand() Record {
 	started := s.Now()
 	// A line that cannot be written (a full disk) is no reason not to run.
 	_, _ = s.lock.output.WriteString(header(s.Task, s.Run, started, os.Getpid(), s.Argv))
+	shown := int64(0)
+	if st, err := s.lock.private.Stat(); err == nil {
+		shown = st.Size() // the command's part begins behind our line
+	}
 	s.oom = readOOM(s.root)
 	pid, err := s.start()
 	if err != nil {
@@ -38,7 +42,13 @@ func (s *supervisor) runCommand() Record {
 	// The worker and what it starts hold the lock now; ours is the private one.
 	s.lock.output.Close()
 	s.tree = newTree(pid, os.Getpid())
+	if s.Echo != nil {
+		s.echo = startEcho(s.lock.private, shown, s.Echo)
+	}
 	rec := s.attend()
+	if s.echo != nil {
+		s.echo.finish()
+	}
 	rec.Started = stamp(started)
 	s.say(trailer(rec))
 	return rec
@@ -99,7 +109,7 @@ func (s *supervisor) start() (pid int, err error) {
 		Dir:   s.Workspace,
 		Env:   withDeadline(s.Env, s.until, s.Now()),
 		Files: []uintptr{null.Fd(), out, out},
-		Sys:   workerAttr(),
+		Sys:   workerAttr(s.Interruptible),
 	}
 	pause := busyPause
 	for try := 1; ; try++ {

@@ -2,9 +2,9 @@
 // or trust a process number. It imports none of the other packages.
 //
 // It knows processes: who one is ([Identity]), whether anything of a run is
-// left ([Prober]), how to start the parent of one worker ([Spawn]) and what
-// that parent does ([Supervise]), and the two files a run leaves behind: its
-// output, which carries the run lock, and its exit record ([Record]).
+// left ([Prober]), how to start the parent of one worker ([Spawn]) or to become
+// it ([Become]) and what that parent does ([Supervise]), and the two files a run
+// leaves behind: its output, which carries the run lock, and its exit record ([Record]).
 //
 // Three rules hold everywhere in here:
 //

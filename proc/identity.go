@@ -35,6 +35,10 @@ type Identity struct {
 	OutputPath string
 	// Token is the token of the run, see [NewToken]. Empty for a claimer.
 	Token string
+	// Guest says that it did not make its session, but is in that of a terminal:
+	// its number is no session's, and once it is gone it may become that of a
+	// stranger's.
+	Guest bool
 }
 
 // Self returns the identity of the calling process, without output and token.

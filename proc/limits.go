@@ -82,6 +82,11 @@ const (
 	bookPause    = 50 * time.Millisecond
 	bookPauseMax = 2 * time.Second
 
+	// echoEvery is how often it is looked for more of what a command writes, for
+	// somebody who looks on, and echoBuffer how much is read at once.
+	echoEvery  = 50 * time.Millisecond
+	echoBuffer = 32 << 10
+
 	// recordTries bounds the tries for a record when nobody will book the end:
 	// a board that was deleted must not keep supervisors alive.
 	recordTries = 10

@@ -54,10 +54,10 @@ func unblockSignals() error {
 	return unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil)
 }
 
-// workerAttr: a process group of its own, and SIGKILL when the thread that
-// forks it ends, hence the main thread.
-func workerAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// workerAttr: a process group of its own, or a session of its own, which has one;
+// and SIGKILL when the thread that forks it ends, hence the main thread.
+func workerAttr(session bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Pdeathsig: syscall.SIGKILL}
 }
 
 // onMainThread: the main thread ends with the process, any other may end before

@@ -22,7 +22,7 @@ func adoptOrphans() error { return nil }
 
 func unblockSignals() error { return nil }
 
-func workerAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func workerAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // onMainThread does not matter here: there is no parent-death signal.
 func onMainThread() bool { return true }

@@ -69,7 +69,7 @@ func (p *Prober) search(id Identity, gone string, session bool) Evidence {
 	}
 	// Whoever could not be read may be the one that shows that the session is
 	// another's.
-	if session && p.scan.incomplete == "" {
+	if session && !id.Guest && p.scan.incomplete == "" {
 		for _, q := range p.sessionOf(id) {
 			add(q, bySession)
 		}

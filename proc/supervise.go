@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -50,10 +51,15 @@ type Supervision struct {
 	OutputLimit int64
 	// KillGrace is the time between SIGTERM and SIGKILL.
 	KillGrace time.Duration
-	// Interruptible makes INT and HUP mean what TERM does, for a supervisor in
-	// somebody's terminal. Otherwise they do nothing.
+	// Interruptible is for a supervisor in somebody's terminal: INT and HUP mean
+	// what TERM does (unless they are ignored there), and the command gets a
+	// session of its own, without that terminal. Otherwise they do nothing, and
+	// the command is in the supervisor's session.
 	Interruptible bool
-	Board         Board
+	// Echo gets what the command writes, beside the run's output file; nil is
+	// nobody. It may be slow, block or fail: the command does not notice.
+	Echo  io.Writer
+	Board Board
 	// Report is the report pipe, or nil if nobody waits for one.
 	Report *os.File
 	// Now is the clock for what is recorded; nil is time.Now.
@@ -102,22 +108,24 @@ type supervisor struct {
 	tree     tree
 	until    time.Time // zero: its time is not limited
 	oom      oomCount  // before the command was started
+	echo     *echo     // nil: nobody looks on
 }
 
 // takeSignals catches and never ignores: what is caught is back at its default
 // in the worker, what is ignored would be ignored there too. Nobody reads the
 // channel of the unwanted; a full one drops.
 func (s *supervisor) takeSignals() {
+	ending := EndSignals()
 	unwanted := make(chan os.Signal, 1)
 	signal.Notify(unwanted, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
 	s.children = make(chan os.Signal, 1)
 	signal.Notify(s.children, syscall.SIGCHLD)
 	s.term = make(chan os.Signal, 1)
-	signal.Notify(s.term, syscall.SIGTERM)
-	if s.Interruptible {
-		signal.Notify(s.term, syscall.SIGINT, syscall.SIGHUP)
+	if !s.Interruptible {
+		ending = ending[:1]
 	}
+	signal.Notify(s.term, ending...)
 }
 
 func (s *supervisor) run() int {
@@ -145,7 +153,15 @@ func (s *supervisor) run() int {
 
 	rec := s.runCommand()
 	s.Hook("supervise.ended")
-	return s.book(rec)
+	code := s.book(rec)
+	if s.echo != nil {
+		// Booked first: nobody has to wait for a terminal that stands still.
+		select {
+		case <-s.echo.done:
+		case <-s.term:
+		}
+	}
+	return code
 }
 
 // refuse says that nothing is run, to whoever waits and to whoever looks later.
