@@ -41,15 +41,13 @@ func TakeRunLock(path string) (*RunLock, error) {
 // Release gives the lock up.
 func (l *RunLock) Release() { l.file.Close() }
 
-// EndSignals are the signals that end a supervisor in a terminal, without those
-// that whoever started this process lets it ignore (nohup, a shell's background).
-// Ask before anybody is notified of them.
+// EndSignals are the signals that end a supervisor in a terminal; a hangup does not
+// where whoever started this process said so (nohup). Ask before anybody is notified
+// of it.
 func EndSignals() []os.Signal {
-	list := []os.Signal{syscall.SIGTERM}
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			list = append(list, s)
-		}
+	list := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
 	}
 	return list
 }

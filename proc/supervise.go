@@ -52,7 +52,7 @@ type Supervision struct {
 	// KillGrace is the time between SIGTERM and SIGKILL.
 	KillGrace time.Duration
 	// Interruptible is for a supervisor in somebody's terminal: INT and HUP mean
-	// what TERM does (unless they are ignored there), and the command gets a
+	// what TERM does (HUP not under nohup), and the command gets a
 	// session of its own, without that terminal. Otherwise they do nothing, and
 	// the command is in the supervisor's session.
 	Interruptible bool

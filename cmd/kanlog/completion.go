@@ -51,6 +51,7 @@ var flagWords = map[string]completer{
 	"list --sort":   sortWords,
 	"events --kind": fixed(strings.Fields(kindList())...),
 	"block --kind":  fixed(projection.BlockKinds...),
+	"on-clean-exit": fixed(projection.CleanViolation, projection.CleanComplete, projection.CleanReview),
 }
 
 var fileFlags = []string{"home", "body-file"}

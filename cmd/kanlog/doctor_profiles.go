@@ -21,7 +21,7 @@ func (d *doctor) checkProfiles() ([]finding, error) {
 	w := &world{a: d.a, set: &d.set}
 	for _, name := range slices.Sorted(maps.Keys(d.set.policy.Profiles)) {
 		p := d.set.policy.Profiles[name]
-		env := w.environment(tick.Launch{Task: &projection.Task{}, Profile: p}, "", "", "")
+		env := w.environment(tick.Launch{Task: &projection.Task{}, Profile: p}, "", prepared{})
 		list = append(list, d.checkCommand(p, env)...)
 		list = append(list, d.checkRelativeWords(p)...)
 		list = append(list, d.checkPassEnv(p, env)...)

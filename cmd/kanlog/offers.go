@@ -39,6 +39,11 @@ var offers = map[string]func(o offer) bool{
 	"claim": would(func(o offer) projection.Decider {
 		return projection.Claim(projection.ClaimFor{Task: o.task.ID, Origin: projection.OriginManual, Holder: "somebody", TTL: time.Minute}, o.writer)
 	}),
+	"work": would(func(o offer) projection.Decider {
+		return projection.Claim(projection.ClaimFor{
+			Task: o.task.ID, Origin: projection.OriginWork, Holder: "somebody", Assignee: o.task.Starter(), TTL: time.Minute,
+		}, o.writer)
+	}),
 	// These answer for a run, which may be given by --run behind the id.
 	"complete":  runs,
 	"heartbeat": runs,

@@ -93,7 +93,7 @@ func (a *app) commonFlags(f *pflag.FlagSet) {
 var verbs = map[string]func(*app) *cobra.Command{
 	"apply": applyCmd, "context": contextCmd,
 	"init": initCmd, "create": createCmd, "list": listCmd, "show": showCmd,
-	"claim": claimCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
+	"claim": claimCmd, "work": workCmd, "heartbeat": heartbeatCmd, "complete": completeCmd, "block": blockCmd, "fail": failCmd,
 	"defer": deferCmd, "comment": commentCmd, "unblock": unblockCmd, "assign": assignCmd, "reclaim": reclaimCmd,
 	"cancel": cancelCmd, "archive": archiveCmd, "promote": promoteCmd, "reopen": reopenCmd, "edit": editCmd,
 	"link": linkCmd, "unlink": unlinkCmd,

@@ -29,7 +29,7 @@ func (a *app) broken(set *settings) map[string]string {
 	list := map[string]string{}
 	w := &world{a: a, set: set}
 	for name, p := range set.policy.Profiles {
-		if f := commandFault(p, w.environment(tick.Launch{Task: &projection.Task{}, Profile: p}, "", "", "")); f != nil {
+		if f := commandFault(p, w.environment(tick.Launch{Task: &projection.Task{}, Profile: p}, "", prepared{})); f != nil {
 			list[name] = f.message
 		}
 	}

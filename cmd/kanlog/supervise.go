@@ -34,6 +34,8 @@ type superviseSpec struct {
 	Limits       projection.Limits
 	ClockOffset  time.Duration
 	Failpoint    string
+	// Shown is set for a pull worker: somebody looks on in a terminal.
+	Shown *shown
 }
 
 // supervise is the parent of one worker. Its words go to the run's output.
@@ -48,17 +50,19 @@ func supervise(stdin io.Reader) int {
 		fmt.Fprintf(os.Stderr, "kanlog supervise: %v\n", err)
 		return exitUsage
 	}
-	b := &supervisedBoard{
-		spec:  spec,
-		store: projection.Open(spec.BoardDir, eventlog.Options{LockTimeout: spec.LockTimeout, AllowNetwork: spec.AllowNetwork}),
-		actor: fmt.Sprintf("supervisor:%s/%d", spec.Task, spec.Run),
-		now:   func() time.Time { return time.Now().Add(spec.ClockOffset) },
-	}
-	return proc.Supervise(proc.Supervision{
+	b := newSupervisedBoard(spec)
+	s := proc.Supervision{
 		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
 		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
-		Board: b, Report: os.NewFile(proc.ReportFD, "report"), Now: b.now, Hook: fail.hit,
-	})
+		Board: b, Now: b.now, Hook: fail.hit,
+	}
+	if spec.Shown != nil {
+		s.Interruptible, s.Echo = true, spec.Shown.output()
+		proc.Supervise(s)
+		return spec.Shown.ending(b)
+	}
+	s.Report = os.NewFile(proc.ReportFD, "report")
+	return proc.Supervise(s)
 }
 
 // workerEnv undoes supervisorEnv: the last entry was added there, and a value of
@@ -76,6 +80,15 @@ type supervisedBoard struct {
 	store *projection.Store
 	actor string
 	now   func() time.Time
+}
+
+func newSupervisedBoard(spec superviseSpec) *supervisedBoard {
+	return &supervisedBoard{
+		spec:  spec,
+		store: projection.Open(spec.BoardDir, eventlog.Options{LockTimeout: spec.LockTimeout, AllowNetwork: spec.AllowNetwork}),
+		actor: fmt.Sprintf("supervisor:%s/%d", spec.Task, spec.Run),
+		now:   func() time.Time { return time.Now().Add(spec.ClockOffset) },
+	}
 }
 
 func (b *supervisedBoard) update(d projection.Decider) error {

@@ -271,19 +271,24 @@ func (a *app) runTable(runs []*runJSON) error {
 			if r.Outcome != nil {
 				outcome = fmt.Sprint(r.Outcome)
 			}
-			what := ""
-			for _, s := range []any{r.Error, r.Summary, r.Result} {
-				if what == "" && s != nil {
-					what, _, _ = strings.Cut(fmt.Sprint(s), "\n")
-				}
-			}
 			pid := "-"
 			if r.WorkerPID != nil {
 				pid = fmt.Sprint(r.WorkerPID)
 			}
-			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", r.ID, outcome, a.age(r.StartedAt), took, pid, exit, by, cell(what))
+			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s%s\n", r.ID, outcome, a.age(r.StartedAt), took, pid, exit, by, cell(r.what()))
 		}
 	})
+}
+
+// what is the first line of what is known of how a run went.
+func (r *runJSON) what() string {
+	for _, s := range []any{r.Error, r.Summary, r.Result} {
+		if s != nil {
+			line, _, _ := strings.Cut(fmt.Sprint(s), "\n")
+			return line
+		}
+	}
+	return ""
 }
 
 func runsCmd(a *app) *cobra.Command {

@@ -75,6 +75,7 @@ func (w *world) identity(r *projection.Run) proc.Identity {
 	return proc.Identity{
 		PID: r.PID, Fingerprint: r.Fingerprint, Machine: r.Machine, PIDNS: r.PIDNS,
 		OutputInode: r.OutputInode, OutputPath: w.a.files().output(r.Task, r.ID), Token: r.Token,
+		Guest: r.Origin == projection.OriginWork,
 	}
 }
 
@@ -154,44 +155,66 @@ func (l *look) Signal(r *projection.Run, e tick.Evidence, s tick.Signal) error {
 
 // Start prepares everything a worker needs and forks its supervisor.
 func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.Started, error) {
-	files := w.a.files()
-	t := l.Task
-	output, contextFile := files.output(t.ID, l.Run), files.context(t.ID, l.Run)
-	if err := os.MkdirAll(filepath.Dir(output), 0o700); err != nil {
+	if err := w.makeRunDir(l.Task.ID); err != nil {
 		return nil, hostRefused(err)
 	}
-	workspace, err := w.prepareWorkspace(t, begin)
-	if err != nil {
-		return nil, hostRefused(fmt.Errorf("workspace: %w", err))
-	}
-	// Under begin for the same reason as a fork: no child of another start may
-	// inherit the store that this reads.
-	if err := begin(func() error { return w.writeContext(contextFile, t.ID) }); err != nil {
-		return nil, hostRefused(fmt.Errorf("context file: %w", err))
-	}
-	tok := newToken(w.uuid, l.Run)
-	env := w.environment(l, tok, workspace, contextFile)
-	spec, err := json.Marshal(superviseSpec{
-		BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
-		Argv: expand(l.Profile.Command, map[string]string{
-			"{task}": t.ID, "{run}": strconv.FormatUint(l.Run, 10), "{title}": t.Title, "{workspace}": workspace, "{context}": contextFile,
-		}),
-		Workspace: workspace, OutputPath: output, RecordPath: files.record(t.ID, l.Run),
-		OutputLimit: w.set.outputLimit, KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
-		Limits: w.set.policy.Limits, ClockOffset: w.a.offset, Failpoint: os.Getenv("KANLOG_FAILPOINT"),
-	})
+	p, err := w.prepare(l, begin)
 	if err != nil {
 		return nil, err
 	}
+	tok := newToken(w.uuid, l.Run)
+	spec, err := json.Marshal(w.spec(l, tok, p))
+	if err != nil {
+		return nil, err
+	}
+	env := supervisorEnv(w.environment(l, tok, p))
 	var child *proc.Child
 	err = begin(func() (err error) {
-		child, err = proc.Spawn(proc.SpawnSpec{Args: []string{"kanlog", superviseVerb}, Env: supervisorEnv(env), Dir: "/", OutputPath: output, Spec: spec})
+		child, err = proc.Spawn(proc.SpawnSpec{
+			Args: []string{"kanlog", superviseVerb}, Env: env, Dir: "/", OutputPath: w.a.files().output(l.Task.ID, l.Run), Spec: spec,
+		})
 		return err
 	})
 	if err != nil {
 		return nil, hostRefused(fmt.Errorf("starting the supervisor: %w", err))
 	}
-	return &started{child, workspace}, nil
+	return &started{child, p.workspace}, nil
+}
+
+// makeRunDir makes the directory for the files of a card's runs.
+func (w *world) makeRunDir(task string) error {
+	return os.MkdirAll(filepath.Dir(w.a.files().output(task, 0)), 0o700)
+}
+
+// prepared is what a worker finds made.
+type prepared struct{ workspace, contextFile string }
+
+// prepare makes the workspace and the context file of a claimed card.
+func (w *world) prepare(l tick.Launch, begin forker) (p prepared, err error) {
+	if p.workspace, err = w.prepareWorkspace(l.Task, begin); err != nil {
+		return p, hostRefused(fmt.Errorf("workspace: %w", err))
+	}
+	p.contextFile = w.a.files().context(l.Task.ID, l.Run)
+	// Under begin for the same reason as a fork: no child of another start may
+	// inherit the store that this reads.
+	if err := begin(func() error { return w.writeContext(p.contextFile, l.Task.ID) }); err != nil {
+		return p, hostRefused(fmt.Errorf("context file: %w", err))
+	}
+	return p, nil
+}
+
+// spec is what the supervisor of a claimed card has to know.
+func (w *world) spec(l tick.Launch, tok string, p prepared) superviseSpec {
+	files, t := w.a.files(), l.Task
+	return superviseSpec{
+		BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
+		Argv: expand(l.Profile.Command, map[string]string{
+			"{task}": t.ID, "{run}": strconv.FormatUint(l.Run, 10), "{title}": t.Title, "{workspace}": p.workspace, "{context}": p.contextFile,
+		}),
+		Workspace: p.workspace, OutputPath: files.output(t.ID, l.Run), RecordPath: files.record(t.ID, l.Run),
+		OutputLimit: w.set.outputLimit, KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
+		Limits: w.set.policy.Limits, ClockOffset: w.a.offset, Failpoint: os.Getenv("KANLOG_FAILPOINT"),
+	}
 }
 
 // hostRefused marks errors that say nothing about the card.
@@ -218,7 +241,7 @@ func expand(argv []string, values map[string]string) []string {
 // environment is what the worker gets: what it may inherit, the profile's own,
 // and who it is. The supervisor runs in the same, so that the run's token marks
 // it too.
-func (w *world) environment(l tick.Launch, tok, workspace, contextFile string) []string {
+func (w *world) environment(l tick.Launch, tok string, p prepared) []string {
 	env := map[string]string{}
 	for _, kv := range proc.CleanEnv(os.Environ()) {
 		k, v, _ := strings.Cut(kv, "=")
@@ -235,8 +258,8 @@ func (w *world) environment(l tick.Launch, tok, workspace, contextFile string) [
 	}
 	for k, v := range map[string]string{
 		"KANLOG_TASK": l.Task.ID, "KANLOG_RUN": strconv.FormatUint(l.Run, 10), "KANLOG_TOKEN": tok,
-		"KANLOG_HOME": w.a.home, "KANLOG_BOARD": w.a.slug, "KANLOG_WORKSPACE": workspace,
-		"KANLOG_CONTEXT": contextFile, "KANLOG_TENANT": l.Task.Tenant, "KANLOG_BIN": exe,
+		"KANLOG_HOME": w.a.home, "KANLOG_BOARD": w.a.slug, "KANLOG_WORKSPACE": p.workspace,
+		"KANLOG_CONTEXT": p.contextFile, "KANLOG_TENANT": l.Task.Tenant, "KANLOG_BIN": exe,
 	} {
 		env[k] = v
 	}
