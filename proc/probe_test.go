@@ -150,6 +150,9 @@ func TestProbe(t *testing.T) {
 		}, want: Orphaned, members: []Member{{310, "7100", byLock}}},
 		{name: "session", set: func(w *fakeWorld, id *Identity) { w.procs[310] = member("7100") },
 			want: Orphaned, members: []Member{{310, "7100", bySession}}},
+		{name: "session of a stranger that got the number of a guest, and ended", set: func(w *fakeWorld, id *Identity) {
+			id.Guest, w.procs[310] = true, member("7100")
+		}, want: Dead},
 		{name: "all three", set: func(w *fakeWorld, id *Identity) {
 			w.lock = lockHeld
 			w.procs[310] = member("7100")
