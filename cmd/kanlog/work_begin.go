@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"kanlog/eventlog"
 	"kanlog/proc"
@@ -18,6 +20,10 @@ import (
 // begin prepares a claimed card and becomes its supervisor. It returns only if no
 // command was started, which is booked then.
 func (a *app) begin(ctx context.Context, w *pulled) error {
+	// From now on somebody waits for this process: a terminal that stops writers in
+	// the background must not. The supervisor catches it, so the command does not
+	// inherit that.
+	signal.Ignore(syscall.SIGTTOU)
 	a.warn("%s: run %d: %s", w.Task.ID, w.Run, w.Task.Title)
 	a.fail.hit("work.claimed")
 	p, err := w.world.prepare(w.Launch, func(fork func() error) error { return fork() })
