@@ -101,6 +101,7 @@ func (s *sim) newCard() {
 type simIntent struct {
 	verb, card string
 	run, of    uint64
+	starter    string
 }
 
 // operate lets an operator look, or act on an earlier look.
@@ -120,8 +121,8 @@ func (s *sim) operate() {
 	t := s.task(card)
 	s.intents = append(s.intents, &simIntent{
 		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force",
-			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review", "pause", "resume", "resume"),
-		card: card, run: t.Owner(), of: t.ReviewedRun,
+			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review", "work", "work", "pause", "resume", "resume"),
+		card: card, run: t.Owner(), of: t.ReviewedRun, starter: t.Starter(),
 	})
 }
 
@@ -129,6 +130,9 @@ func (s *sim) carryOut(want *simIntent) {
 	me := projection.Writer{}
 	var do projection.Decider
 	switch want.verb {
+	case "work":
+		s.pull(want.card, want.starter)
+		return
 	case "reclaim":
 		do = projection.Reclaim(want.card, want.run, "why not", "seen", false, me)
 	case "force":

@@ -242,7 +242,7 @@ func (s *sim) prefixCards() map[string]prefixCard {
 			}
 			c := prefixCard{Task: *t, body: v.Body(id), parents: v.Parents(id), gaveUps: gaveUps[id]}
 			if r, _ := v.Run(t.CurrentRun); r != nil {
-				c.begun = r.Origin == projection.OriginDispatch && r.EndRequestedAt == 0 && (!r.HasWorker || strings.Contains(r.Fingerprint, "|"))
+				c.begun = r.Origin != projection.OriginManual && r.EndRequestedAt == 0 && (!r.HasWorker || strings.Contains(r.Fingerprint, "|"))
 			}
 			cards[id] = c
 		}

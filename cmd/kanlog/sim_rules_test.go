@@ -164,10 +164,10 @@ func (s *sim) dispatcherOf(actor string) *simDispatcher {
 	return nil
 }
 
-// ruledClaim checks a claim by a dispatcher against what the claim itself has to
+// ruledClaim checks a claim by a dispatcher or a pull worker against what the claim itself has to
 // look at again.
 func (s *sim) ruledClaim(card string, run uint64, d *eventlog.Claimed, at eventlog.Time) {
-	if d.Origin != projection.OriginDispatch {
+	if d.Origin == projection.OriginManual {
 		return
 	}
 	if h := s.rules.holds[card]; h.since <= at.Add(projection.ClockSlack) && at < h.until {
@@ -175,6 +175,9 @@ func (s *sim) ruledClaim(card string, run uint64, d *eventlog.Claimed, at eventl
 	}
 	if s.rules.spent[card] {
 		s.fail("card %s gave up for good, and run %d begins", card, run)
+	}
+	if d.Origin == projection.OriginWork {
+		return // no cap holds a person
 	}
 	total, mine := 0, 0
 	for other, open := range s.audit.open {

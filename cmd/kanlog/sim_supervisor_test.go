@@ -21,6 +21,8 @@ type simSupervisor struct {
 	gone chan struct{}
 
 	state string
+	// guest: it is a pull worker in somebody's session, see pull.
+	guest bool
 	// hung: it has stopped looking after its worker and hears no signal but KILL.
 	hung       bool
 	command    *simProc
@@ -72,6 +74,9 @@ func (sv *simSupervisor) step() {
 		sv.word <- tick.FirstWord{State: tick.Refused, Detail: err.Error()}
 		s.note("supervisor of run %d is refused: %v", sv.l.Run, err)
 		s.m.end(p)
+	case "claimed":
+		p.token = s.token(sv.l.Run)
+		sv.state = "registered"
 	case "registered":
 		switch {
 		case p.term:
@@ -81,6 +86,9 @@ func (sv *simSupervisor) step() {
 			sv.rec.Error = "not found"
 		default:
 			sv.command = s.m.add(p.ns, p, "command")
+			if sv.guest {
+				sv.command.session = sv.command.pid
+			}
 			sv.command.work = s.newWork(s.run(sv.l.Run).Lane)
 			s.note("run %d runs its command %s %d: %s", sv.l.Run, p.ns, sv.command.pid, sv.command.work)
 			sv.state = "running"

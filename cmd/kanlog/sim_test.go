@@ -150,28 +150,7 @@ type sim struct {
 func simulate(t *testing.T, seed uint64, steps int, without trouble) *sim {
 	var s *sim
 	synctest.Test(t, func(t *testing.T) {
-		s = &sim{
-			r: rand.New(rand.NewPCG(seed, 7)), without: without, began: time.Now(),
-			store:   &projection.MemStore{Mem: eventlog.NewMem([16]byte{9})},
-			app:     &app{boardDir: "/board"},
-			records: map[uint64]*proc.Record{}, forced: map[uint64]bool{}, audit: newSimAudit(),
-			policy: defaults().policy,
-		}
-		s.m = &simMachine{s: s, machine: "machine", procs: map[simPID]*simProc{}, ticks: 1000, first: map[string]int{"a": 1, "b": 900}}
-		s.policy.MaxInProgress = 3
-		// Shorter than max runtime, or that would always be first.
-		s.policy.Limits.HeartbeatStale = 8 * time.Minute
-		s.second = s.r.IntN(2) == 0
-		if s.r.IntN(3) == 0 {
-			s.policy.Breaker.Runs = 3
-		}
-		for name, clean := range map[string]string{"coder": projection.CleanViolation, "tool": projection.CleanComplete, "other": projection.CleanReview} {
-			s.policy.Profiles[name] = tick.Profile{Name: name, Command: []string{name}, OnCleanExit: clean, MaxRuntime: 20 * time.Minute, MaxInProgress: 2}
-		}
-		s.policy.Limits.BlockLimit = 2
-		coder := s.policy.Profiles["coder"]
-		coder.Reviewer = pick(s.r, "", "tool", "coder")
-		s.policy.Profiles["coder"] = coder
+		s = newSim(seed, without)
 		for range 3 {
 			s.newCard()
 		}
@@ -192,6 +171,33 @@ func simulate(t *testing.T, seed uint64, steps int, without trouble) *sim {
 		}
 		synctest.Wait()
 	})
+	return s
+}
+
+// newSim is a history before its first step, inside its bubble.
+func newSim(seed uint64, without trouble) *sim {
+	s := &sim{
+		r: rand.New(rand.NewPCG(seed, 7)), without: without, began: time.Now(),
+		store:   &projection.MemStore{Mem: eventlog.NewMem([16]byte{9})},
+		app:     &app{boardDir: "/board"},
+		records: map[uint64]*proc.Record{}, forced: map[uint64]bool{}, audit: newSimAudit(),
+		policy: defaults().policy,
+	}
+	s.m = &simMachine{s: s, machine: "machine", procs: map[simPID]*simProc{}, ticks: 1000, first: map[string]int{"a": 1, "b": 900}}
+	s.policy.MaxInProgress = 3
+	// Shorter than max runtime, or that would always be first.
+	s.policy.Limits.HeartbeatStale = 8 * time.Minute
+	s.second = s.r.IntN(2) == 0
+	if s.r.IntN(3) == 0 {
+		s.policy.Breaker.Runs = 3
+	}
+	for name, clean := range map[string]string{"coder": projection.CleanViolation, "tool": projection.CleanComplete, "other": projection.CleanReview} {
+		s.policy.Profiles[name] = tick.Profile{Name: name, Command: []string{name}, OnCleanExit: clean, MaxRuntime: 20 * time.Minute, MaxInProgress: 2}
+	}
+	s.policy.Limits.BlockLimit = 2
+	coder := s.policy.Profiles["coder"]
+	coder.Reviewer = pick(s.r, "", "tool", "coder")
+	s.policy.Profiles["coder"] = coder
 	return s
 }
 
