@@ -72,7 +72,7 @@ func (d *doctor) strandedFinding(name string, ids []string) finding {
 		return found(sevNote, "", fmt.Sprintf("nobody is assigned to %s: %s", cards, some(ids, maxFindings)),
 			"a dispatch starts cards of assignees with a profile only", d.assign(ids, who))
 	}
-	const why = "no dispatch ever starts them; only somebody who claims them by hand would"
+	const why = "no dispatch ever starts them; only somebody who pulls them (kanlog work) or claims them by hand would"
 	message := fmt.Sprintf("%s for %q, which has no profile: %s", cards, name, some(ids, maxFindings))
 	if to == "" {
 		return found(sevWarning, name, message, why+". The command below makes a profile whose program you have to write", d.addProfile(name))

@@ -242,7 +242,9 @@ func (s *sim) prefixCards() map[string]prefixCard {
 			}
 			c := prefixCard{Task: *t, body: v.Body(id), parents: v.Parents(id), gaveUps: gaveUps[id]}
 			if r, _ := v.Run(t.CurrentRun); r != nil {
-				c.begun = r.Origin != projection.OriginManual && r.EndRequestedAt == 0 && (!r.HasWorker || strings.Contains(r.Fingerprint, "|"))
+				// Nobody but a pull worker takes a card that is for nobody.
+				byTick := r.Origin == projection.OriginDispatch || r.Origin == projection.OriginWork && t.Starter() != ""
+				c.begun = byTick && r.EndRequestedAt == 0 && (!r.HasWorker || strings.Contains(r.Fingerprint, "|"))
 			}
 			cards[id] = c
 		}

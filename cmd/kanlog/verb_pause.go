@@ -20,9 +20,9 @@ func pauseCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pause [REASON]",
 		Short: "Let dispatchers start nothing on this board until kanlog resume",
-		Long: `pause lets every dispatcher and daemon start nothing on this board. What runs
-goes on and is booked; whoever wants to claims by hand. It is kept in the log, so
-that it holds after a restart, and every card that waits for it says so.`,
+		Long: `pause lets every dispatcher, daemon and pull worker start nothing on this board.
+What runs goes on and is booked; whoever wants to claims by hand. It is kept in the
+log, so that it holds after a restart, and every card that waits for it says so.`,
 		Example: "  kanlog pause 'quota is used up until monday'\n  kanlog resume",
 		Args:    between(0, 1, "one reason (put it in quotes)"),
 		RunE: func(_ *cobra.Command, args []string) error {
