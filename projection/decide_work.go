@@ -42,12 +42,12 @@ func Work(c ClaimFor, register func(run uint64) (Registration, error), w Writer)
 // nextSeq is the number that the next event gets. Only a board that can be written
 // has one.
 func (v View) nextSeq() (uint64, error) {
-	log, ok := v.r.(interface {
+	tx, ok := v.r.(interface {
 		Head() (eventlog.Head, error)
 	})
 	if !ok {
 		return 0, inconsistent("what is only rehearsed has no log to be claimed in")
 	}
-	head, err := log.Head()
+	head, err := tx.Head()
 	return head.Seq + 1, err
 }

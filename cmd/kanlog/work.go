@@ -62,7 +62,7 @@ func (a *app) work(o workOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.begin(ctx, w)
+	return a.workOn(ctx, w)
 }
 
 // pull claims a card, and waits for one if it was told to: until the log moves or a

@@ -17,9 +17,9 @@ import (
 	"kanlog/tick"
 )
 
-// begin prepares a claimed card and becomes its supervisor. It returns only if no
+// workOn prepares a claimed card and becomes its supervisor. It returns only if no
 // command was started, which is booked then.
-func (a *app) begin(ctx context.Context, w *pulled) error {
+func (a *app) workOn(ctx context.Context, w *pulled) error {
 	// From now on somebody waits for this process: a terminal that stops writers in
 	// the background must not. The supervisor catches it, so the command does not
 	// inherit that.
