@@ -130,13 +130,14 @@ func (s *sim) work(p *simProc) {
 
 // fork makes a descendant that may leave the session, wipe its environment or
 // close its output; not all three, since then nothing tells it from a stranger
-// once its supervisor was killed (docs: not promised).
+// once its supervisor was killed (docs: not promised). Of a pull worker's run the
+// session tells nothing: the command has one of its own, whose number nobody knows.
 func (s *sim) fork(p *simProc) {
 	c := s.m.add(p.ns, p, "descendant")
 	c.deaf = s.r.IntN(3) == 0
 	c.life = pick(s.r, 1, 5, 30, -1)
 	switch keep := s.r.IntN(4); {
-	case keep == 0 && !s.second && !s.sessionGivenAway(p):
+	case keep == 0 && !s.second && !s.sessionGivenAway(p) && s.run(p.run).Origin != projection.OriginWork:
 		c.token, c.holds = "", ""
 	case keep == 1 && !s.second:
 		c.session, c.holds = c.pid, ""
