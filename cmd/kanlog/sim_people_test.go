@@ -120,7 +120,7 @@ func (s *sim) operate() {
 	card := s.cards[s.r.IntN(len(s.cards))]
 	t := s.task(card)
 	s.intents = append(s.intents, &simIntent{
-		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force",
+		verb: pick(s.r, "reclaim", "cancel", "unblock", "unblock", "unblock", "unblock", "unblock", "assign", "comment", "block", "complete", "claim", "archive", "force",
 			"link", "link", "unlink", "promote", "reopen", "reopen", "edit", "put off", "approve", "changes", "review", "work", "work", "pause", "resume", "resume"),
 		card: card, run: t.Owner(), of: t.ReviewedRun, starter: t.Starter(),
 	})
