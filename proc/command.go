@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -96,11 +97,11 @@ func (s *supervisor) start() (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	null, err := os.Open(os.DevNull)
+	stdin, err := os.Open(cmp.Or(s.StdinPath, os.DevNull))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("stdin: %w", err)
 	}
-	defer null.Close()
+	defer stdin.Close()
 	if err := unblockSignals(); err != nil {
 		return 0, fmt.Errorf("signal mask: %w", err)
 	}
@@ -108,7 +109,7 @@ func (s *supervisor) start() (pid int, err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   s.Workspace,
 		Env:   withDeadline(s.Env, s.until, s.Now()),
-		Files: []uintptr{null.Fd(), out, out},
+		Files: []uintptr{stdin.Fd(), out, out},
 		Sys:   workerAttr(s.Interruptible),
 	}
 	pause := busyPause

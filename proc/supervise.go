@@ -46,6 +46,8 @@ type Supervision struct {
 	Env        []string
 	Workspace  string
 	OutputPath string
+	// StdinPath is the file that the command reads on its stdin, "" for nothing.
+	StdinPath  string
 	RecordPath string
 	// OutputLimit is how many bytes of the output are kept, see outputCap; 0 is all.
 	OutputLimit int64

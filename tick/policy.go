@@ -1,6 +1,7 @@
 package tick
 
 import (
+	"slices"
 	"time"
 
 	"kanlog/projection"
@@ -33,6 +34,15 @@ type Policy struct {
 	Profiles map[string]Profile
 }
 
+// What a worker reads on its stdin.
+const (
+	StdinNone    = "none"    // nothing
+	StdinContext = "context" // what $KANLOG_CONTEXT names
+)
+
+// Argv is the whole command.
+func (p Profile) Argv() []string { return append(slices.Clone(p.Wrap), p.Command...) }
+
 // caps are those that a card of this assignee is held to.
 func (p Policy) caps(assignee string) projection.Caps {
 	return projection.Caps{Host: p.HostCap, Board: p.MaxInProgress, Profile: p.Profiles[assignee].MaxInProgress, Breaker: p.Breaker}
@@ -45,6 +55,8 @@ const pressEvery = time.Second
 type Profile struct {
 	Name          string
 	Command       []string // argv with {task} {run} {title} {workspace} {context}
+	Wrap          []string // words before the command: a limiter, a container
+	Stdin         string   // one of the Stdin words
 	MaxInProgress int      // 0: only the board's cap
 	MaxRuntime    time.Duration
 	OnCleanExit   string // violation, complete or review

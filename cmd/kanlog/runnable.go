@@ -39,7 +39,8 @@ func (a *app) broken(set *settings) map[string]string {
 // commandFault looks for the command as the supervisor will, with the environment of
 // the worker; nil if it can be started as far as can be told.
 func commandFault(p tick.Profile, env []string) *fault {
-	name := p.Command[0]
+	// Behind a wrapper the command may be in a container.
+	name := p.Argv()[0]
 	if slices.Contains(placeholders, name) {
 		return nil // not known before there is a card
 	}

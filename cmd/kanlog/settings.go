@@ -59,6 +59,8 @@ type fileProfile struct {
 	MaxInProgress *int              `toml:"max_in_progress"`
 	MaxRuntime    *durationText     `toml:"max_runtime"`
 	OnCleanExit   *string           `toml:"on_clean_exit"`
+	Wrap          *[]string         `toml:"wrap"`
+	Stdin         *string           `toml:"stdin"`
 	Reviewer      *string           `toml:"reviewer"`
 	PassEnv       *[]string         `toml:"pass_env"`
 	Env           map[string]string `toml:"env"`
@@ -216,7 +218,7 @@ func unreadable(what string, err error) error {
 
 func knownKeys(at toml.Key) []string {
 	if len(at) > 2 && at[0] == "profiles" {
-		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "reviewer", "pass_env", "env"}
+		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "reviewer", "pass_env", "env"}
 	}
 	return []string{
 		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
@@ -282,23 +284,27 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 		}
 		if fp.Command != nil {
 			p.Command = fp.Command
-			// A command with a slash is found beside the settings that name it,
-			// whatever the worker's directory will be.
-			if len(p.Command) > 0 && strings.Contains(p.Command[0], "/") && !filepath.IsAbs(p.Command[0]) {
-				p.Command = append([]string{filepath.Join(filepath.Dir(path), p.Command[0])}, p.Command[1:]...)
+			p.Command = beside(path, p.Command)
+		}
+		if fp.Wrap != nil {
+			p.Wrap = beside(path, *fp.Wrap)
+			if len(p.Wrap) > 0 && p.Wrap[0] == "" {
+				return bad(table, "wrap", "its first word is empty; [] is for none")
 			}
 		}
 		if len(p.Command) == 0 || p.Command[0] == "" {
 			return bad(table, "command", "a profile needs a command, for example [\"./agent.sh\", \"{task}\"]")
 		}
-		for _, arg := range p.Command {
-			// The kernel takes no such word, so each card would fail to start.
-			if strings.Contains(arg, "\x00") {
-				return bad(table, "command", "%q holds a NUL byte", arg)
+		for key, words := range map[string][]string{"command": p.Command, "wrap": p.Wrap} {
+			if wrong := wrongWord(words); wrong != "" {
+				return bad(table, key, "%s", wrong)
 			}
-			if isPlaceholder(arg) && !slices.Contains(placeholders, arg) {
-				return bad(table, "command", "unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
+		}
+		if fp.Stdin != nil {
+			if *fp.Stdin != tick.StdinNone && *fp.Stdin != tick.StdinContext {
+				return bad(table, "stdin", "%q is none of %s, %s", *fp.Stdin, tick.StdinNone, tick.StdinContext)
 			}
+			p.Stdin = *fp.Stdin
 		}
 		if fp.MaxInProgress != nil {
 			if *fp.MaxInProgress < 1 {
@@ -349,6 +355,28 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 		s.policy.Profiles[name] = p
 	}
 	return nil
+}
+
+// beside gives a program that is named with a slash its place beside the settings
+// that name it, whatever the worker's directory will be.
+func beside(settings string, argv []string) []string {
+	if len(argv) == 0 || !strings.Contains(argv[0], "/") || filepath.IsAbs(argv[0]) {
+		return argv
+	}
+	return append([]string{filepath.Join(filepath.Dir(settings), argv[0])}, argv[1:]...)
+}
+
+// wrongWord says what no card could be started with, "" if nothing.
+func wrongWord(argv []string) string {
+	for _, arg := range argv {
+		switch {
+		case strings.Contains(arg, "\x00"): // the kernel takes no such word
+			return fmt.Sprintf("%q holds a NUL byte", arg)
+		case isPlaceholder(arg) && !slices.Contains(placeholders, arg):
+			return fmt.Sprintf("unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
+		}
+	}
+	return ""
 }
 
 // placeholders are replaced in a profile's command where they are a whole

@@ -28,6 +28,7 @@ type superviseSpec struct {
 	OutputPath   string
 	RecordPath   string
 	OutputLimit  int64
+	StdinPath    string // "" for nothing
 	KillGrace    time.Duration
 	LockTimeout  time.Duration
 	AllowNetwork bool
@@ -53,7 +54,7 @@ func supervise(stdin io.Reader) int {
 	b := newSupervisedBoard(spec)
 	s := proc.Supervision{
 		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
-		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
+		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, StdinPath: spec.StdinPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
 		Board: b, Now: b.now, Hook: fail.hit,
 	}
 	if spec.Shown != nil {

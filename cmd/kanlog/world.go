@@ -206,9 +206,13 @@ func (w *world) prepare(l tick.Launch, begin forker) (p prepared, err error) {
 // spec is what the supervisor of a claimed card has to know.
 func (w *world) spec(l tick.Launch, tok string, p prepared) superviseSpec {
 	files, t := w.a.files(), l.Task
+	stdin := ""
+	if l.Profile.Stdin == tick.StdinContext {
+		stdin = p.contextFile
+	}
 	return superviseSpec{
-		BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
-		Argv: expand(l.Profile.Command, map[string]string{
+		StdinPath: stdin, BoardDir: w.a.boardDir, Task: t.ID, Run: l.Run, Token: tok,
+		Argv: expand(l.Profile.Argv(), map[string]string{
 			"{task}": t.ID, "{run}": strconv.FormatUint(l.Run, 10), "{title}": t.Title, "{workspace}": p.workspace, "{context}": p.contextFile,
 		}),
 		Workspace: p.workspace, OutputPath: files.output(t.ID, l.Run), RecordPath: files.record(t.ID, l.Run),
@@ -283,9 +287,12 @@ const oneProcessor = "GOMAXPROCS=1"
 // secretWords mark variables that look like the dispatcher's own secrets.
 var secretWords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"}
 
+// traceNames carry a trace from whoever dispatches to the worker (W3C Trace Context).
+var traceNames = []string{"TRACEPARENT", "TRACESTATE"}
+
 func inherits(name string, p tick.Profile) bool {
 	upper := strings.ToUpper(name)
-	if strings.HasPrefix(upper, "KANLOG_") {
+	if strings.HasPrefix(upper, "KANLOG_") || slices.Contains(traceNames, name) {
 		return true
 	}
 	if p.PassEnvSet {
