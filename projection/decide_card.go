@@ -214,6 +214,28 @@ func Create(d Draft, w Writer) Decider {
 	}
 }
 
+// Bounded refuses a worker that would make more cards in one run than the limit: one
+// that makes cards which make cards fills a board before anybody looks.
+func (l Limits) Bounded(w Writer, make Decider) Decider {
+	return func(v View, now eventlog.Time) (Decision, error) {
+		d, err := make(v, now)
+		if err != nil || !w.InWorker() || l.CreateLimit <= 0 || d.Refused != nil {
+			return d, err
+		}
+		n := int64(0)
+		for _, e := range d.Events {
+			if e.Kind() == eventlog.KindCreated {
+				n++
+			}
+		}
+		r, err := v.Run(w.Run)
+		if err != nil || r == nil || n == 0 || r.Created+n <= l.CreateLimit {
+			return d, err
+		}
+		return Decision{}, refuse(ErrState, w.Card, "its run %d has made %d cards, and would make %d more; one run may make %d (create_limit)", r.ID, r.Created, n, l.CreateLimit)
+	}
+}
+
 // sameRequest accepts a repeated create: what was asked for then and now must
 // agree, whatever has become of the card since. An edit must not make the caller's
 // second try fail.

@@ -3,6 +3,8 @@ package projection
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -308,4 +310,50 @@ func TestPromote(t *testing.T) {
 		{name: "an explicit block", given: func(b *board) { card(b); b.must(Block(b.id("a"), "x", "", DefaultLimits(), Writer{})) }, when: parked(9)},
 		{name: "a sticky end of budget", given: func(b *board) { card(b); b.attempt("a", ExitFinal) }, when: parked(9)},
 	})
+}
+
+// TestBounded: what a worker makes in one run is counted over all its calls, and what
+// would be over the limit is refused whole.
+func TestBounded(t *testing.T) {
+	b := newBoard(t)
+	l := b.limits
+	l.CreateLimit = 3
+	b.create("root")
+	run := b.start("root")
+	w := b.worker("root", run)
+	by := "worker:" + b.id("root") + "/" + fmt.Sprint(run)
+	try := func(w Writer, d Decider) error {
+		actor := operator
+		if w.InWorker() {
+			actor = by
+		}
+		_, err := b.try(actor, l.Bounded(w, d))
+		return err
+	}
+	graph := func(names ...string) Decider {
+		var cards []Planned
+		for _, n := range names {
+			cards = append(cards, Planned{Name: n, Draft: draft(n)})
+		}
+		return Apply(cards, w)
+	}
+	for _, c := range []struct {
+		what string
+		w    Writer
+		do   Decider
+		says string
+	}{
+		{"the first", w, Create(draft("a"), w), ""},
+		{"a graph that is over", w, graph("b", "c", "d"), "has made 1 cards, and would make 3 more; one run may make 3 (create_limit)"},
+		{"a graph that is not", w, graph("b", "c"), ""},
+		{"one more", w, Create(draft("e"), w), "has made 3 cards, and would make 1 more"},
+		{"what makes none", w, AddComment(b.id("root"), "w", "hm", w), ""},
+		{"a person", Writer{}, Create(draft("mine"), Writer{}), ""},
+	} {
+		err := try(c.w, c.do)
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.says)
+		}
+	}
+	equal(t, "made", b.run(run).Created, 3)
 }

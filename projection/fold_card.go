@@ -37,6 +37,16 @@ func (f *folder) created(id string, d *eventlog.Created) error {
 		f.w.Put(tabKeys, []byte(d.Key), cat(under(id), asked(d)))
 	}
 	putTask(f.w, nil, t)
+	if _, n, ok := workerOf(f.c.Actor); ok {
+		// A worker that lost its run number is refused before; an older program may
+		// have let one through.
+		if r, err := f.Run(n); err != nil {
+			return err
+		} else if r != nil {
+			r.Created++
+			putRun(f.w, r)
+		}
+	}
 	return nil
 }
 

@@ -77,6 +77,7 @@ const ClockSlack = 2 * time.Minute
 // means off for RetryBackoff and RateLimitCooldown.
 type Limits struct {
 	FailureLimit      int64
+	CreateLimit       int64 // cards that the worker of one run may make, 0 for no bound
 	ViolationLimit    int64
 	ClaimTTL          time.Duration
 	HeartbeatStale    time.Duration
@@ -92,6 +93,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		FailureLimit:      2,
+		CreateLimit:       100,
 		ViolationLimit:    3,
 		ClaimTTL:          15 * time.Minute,
 		HeartbeatStale:    time.Hour,

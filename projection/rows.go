@@ -128,6 +128,9 @@ type Run struct {
 	DeferredReason  string
 	DeferredReasons []string
 
+	// Created is how many cards its worker has made.
+	Created int64
+
 	ExitCode *int64
 	Signal   string
 	Error    string

@@ -9,7 +9,7 @@ import (
 
 // TablesFormat is raised whenever a row or an index changes; older tables are
 // rebuilt from the log.
-const TablesFormat = 3
+const TablesFormat = 4
 
 // The tables. Keys of several parts end fixed-width or are cut by a zero byte,
 // which no id or name may hold.

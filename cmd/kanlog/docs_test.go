@@ -114,7 +114,7 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 	}
 	sizes := map[string]int64{"output_limit": d.outputLimit, "min_free_memory": d.minFreeMemory}
 	counts := map[string]int64{
-		"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit, "block_limit": d.policy.Limits.BlockLimit,
+		"failure_limit": d.policy.Limits.FailureLimit, "violation_limit": d.policy.Limits.ViolationLimit, "block_limit": d.policy.Limits.BlockLimit, "create_limit": d.policy.Limits.CreateLimit,
 	}
 	accepts := func(key, value string) bool {
 		s := defaults()

@@ -33,6 +33,7 @@ type fileSettings struct {
 	ViolationLimit    *int64                 `toml:"violation_limit"`
 	BlockLimit        *int64                 `toml:"block_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
+	CreateLimit       *int64                 `toml:"create_limit"`
 	HostCap           *int                   `toml:"max_in_progress_host"`
 	MinFreeMemory     *sizeText              `toml:"min_free_memory"`
 	Breaker           *int64                 `toml:"breaker"`
@@ -221,7 +222,7 @@ func knownKeys(at toml.Key) []string {
 		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "reviewer", "pass_env", "env"}
 	}
 	return []string{
-		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
+		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "create_limit", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
 		"lock_timeout", "max_in_progress", "max_in_progress_host", "min_free_memory", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
@@ -411,6 +412,7 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 			p.MaxInProgress = int(n)
 			return err
 		}},
+		{"create_limit", f.CreateLimit != nil, func() error { return setOrOff(*f.CreateLimit, &l.CreateLimit) }},
 		{"max_in_progress_host", f.HostCap != nil, func() error {
 			var n int64
 			err := setCount(int64(*f.HostCap), &n)

@@ -56,7 +56,11 @@ func (a *app) apply(cards []projection.Planned, dryRun bool) error {
 	if err != nil {
 		return err
 	}
-	decide := projection.Apply(cards, w)
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	decide := set.policy.Limits.Bounded(w, projection.Apply(cards, w))
 	if dryRun {
 		res, err := a.rehearseOrInit(decide)
 		if err != nil {

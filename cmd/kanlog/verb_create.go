@@ -113,9 +113,13 @@ func (a *app) create(d projection.Draft) error {
 	if err != nil {
 		return err
 	}
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
 	var form *taskJSON
 	var vain []string
-	res, err := a.updateOrInit("create", w, projection.Create(d, w), func(v projection.View, res projection.Result) error {
+	res, err := a.updateOrInit("create", w, set.policy.Limits.Bounded(w, projection.Create(d, w)), func(v projection.View, res projection.Result) error {
 		t, err := v.MustTask(res.Task)
 		if err != nil {
 			return err
