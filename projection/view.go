@@ -198,6 +198,35 @@ func (v View) Ready(assignee string, fn func(*Task) bool) error {
 	return v.lane(tabReady, assignee, fn)
 }
 
+// maxLevels bounds how many priorities OldestOfEach looks at.
+const maxLevels = 64
+
+// OldestOfEach calls fn with the oldest startable card of each priority of one
+// assignee, however many cards stand between them.
+func (v View) OldestOfEach(assignee string, fn func(*Task)) error {
+	prefix, from := under(assignee), under(assignee)
+	for range maxLevels {
+		var id string
+		v.r.Scan(tabReady, from, func(k, value []byte) bool {
+			if level, ok := bytes.CutPrefix(k, prefix); ok {
+				id = string(value)
+				// Behind every card of that priority.
+				from = cat(prefix, level[:8], bytes.Repeat([]byte{0xff}, 9))
+			}
+			return false
+		})
+		if id == "" {
+			return nil
+		}
+		t, err := v.MustTask(id)
+		if err != nil {
+			return err
+		}
+		fn(t)
+	}
+	return nil
+}
+
 // InReview is Ready for the cards whose review one profile could start.
 func (v View) InReview(reviewer string, fn func(*Task) bool) error {
 	return v.lane(tabReview, reviewer, fn)

@@ -166,15 +166,16 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 	return picks, waiting
 }
 
-// order sorts cards by priority and then age.
+// order sorts cards by priority and then age. Who has waited gains a priority for
+// each ageing, so that nothing waits for ever behind what is more urgent.
 //
 // While the runs of a profile end alike, those of its cards that have not failed
 // take the places of those that have: the attempts that find out whether the
 // trouble is over should not be the last ones of the same few cards.
 func (s *slots) order(cards []*projection.Task) {
 	sort.SliceStable(cards, func(i, j int) bool {
-		if cards[i].Priority != cards[j].Priority {
-			return cards[i].Priority > cards[j].Priority
+		if a, b := s.urgency(cards[i]), s.urgency(cards[j]); a != b {
+			return a > b
 		}
 		return cards[i].CreatedSeq < cards[j].CreatedSeq
 	})
@@ -183,6 +184,15 @@ func (s *slots) order(cards []*projection.Task) {
 			freshFirst(cards, starter)
 		}
 	}
+}
+
+// urgency is a card's priority and what it has gained by waiting since it was made
+// or was due.
+func (s *slots) urgency(t *projection.Task) int64 {
+	if s.p.Ageing <= 0 {
+		return t.Priority
+	}
+	return t.Priority + int64(s.now.Since(max(t.CreatedAt, t.NotBefore))/s.p.Ageing)
 }
 
 // freshFirst puts the cards of one profile that have not failed first among the

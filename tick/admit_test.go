@@ -145,6 +145,35 @@ func TestTicksStartReviews(t *testing.T) {
 
 // While a profile fails alike, the cards that have lost nothing yet are the ones
 // to try it with.
+// A card that has waited starts before what is more urgent and younger, also if more
+// cards than a tick reads stand between them; without ageing it never does.
+func TestAdmitByAgeing(t *testing.T) {
+	for _, c := range []struct {
+		ageing time.Duration
+		waited time.Duration
+		want   string
+	}{
+		{0, 1000 * time.Hour, "urgent 0"},
+		{24 * time.Hour, 48*time.Hour - 2*time.Second, "urgent 0"}, // one priority gained, two are missing
+		{24 * time.Hour, 48 * time.Hour, "low"},                    // as urgent, and older
+		{time.Hour, 3 * time.Hour, "low"},
+	} {
+		b := newBench(t)
+		b.d.Policy.MaxInProgress, b.d.Policy.Ageing = 1, c.ageing
+		b.create("low")
+		b.create("lower", func(d *projection.Draft) { d.Priority = -5 })
+		b.now = b.now.Add(c.waited)
+		for i := range readWaiting + 5 {
+			b.create(fmt.Sprint("urgent ", i), func(d *projection.Draft) { d.Priority = 2; d.ID[15], d.ID[14] = byte(i), 1 })
+		}
+		b.now = b.now.Add(time.Second)
+		rep := b.ticks()
+		if len(rep.Spawned) != 1 || rep.Spawned[0].Task != b.cards[c.want] {
+			t.Errorf("ageing %s, waited %s: started %v, want %s (%s)", c.ageing, c.waited, rep.Spawned, c.want, b.cards[c.want])
+		}
+	}
+}
+
 func TestAdmitTriesAnotherCardThanThoseThatFailed(t *testing.T) {
 	policy := testPolicy()
 	policy.Profiles = map[string]Profile{"coder": {}}

@@ -30,6 +30,8 @@ type Policy struct {
 	MaxInProgress int
 	// HostCap caps active runs of all boards of the home, 0 for no cap.
 	HostCap int
+	// Ageing is how long a card waits for one more priority, 0 for no such thing.
+	Ageing time.Duration
 	// Profiles are the workers that can be started here, by assignee.
 	Profiles map[string]Profile
 }

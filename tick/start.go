@@ -168,6 +168,7 @@ func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
 // candidates are the cards that could start now, as far as there may be room
 // for them or the report may name them, and others that wait.
 func (t *tick) candidates(v projection.View, active []*projection.Run, profiles map[string]bool, free int) (cards, others []*projection.Task, err error) {
+	seen := map[string]bool{}
 	lane := func(names []string, read func(name string, fn func(*projection.Task) bool) error) error {
 		for _, name := range names {
 			left, list := readWaiting-len(others), &others
@@ -178,8 +179,9 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 				continue
 			}
 			err := read(name, func(c *projection.Task) bool {
-				*list = append(*list, c)
-				left--
+				if left--; !seen[c.ID] {
+					*list = append(*list, c)
+				}
 				return left > 0
 			})
 			if err != nil {
@@ -187,6 +189,17 @@ func (t *tick) candidates(v projection.View, active []*projection.Run, profiles 
 			}
 		}
 		return nil
+	}
+	if t.Policy.Ageing > 0 {
+		// Behind what is read by priority may stand what has waited longest.
+		for name := range profiles {
+			if err := v.OldestOfEach(name, func(c *projection.Task) { cards = append(cards, c) }); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	for _, c := range cards {
+		seen[c.ID] = true
 	}
 	if err := lane(v.ReadyAssignees(), v.Ready); err != nil {
 		return nil, nil, err

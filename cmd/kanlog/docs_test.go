@@ -110,7 +110,7 @@ func TestDocumentedDefaultsAndBounds(t *testing.T) {
 		"terminal_grace": d.policy.TerminalGrace, "heartbeat_stale": d.policy.Limits.HeartbeatStale,
 		"retry_backoff": d.policy.Limits.RetryBackoff, "rate_limit_cooldown": d.policy.Limits.RateLimitCooldown,
 		"lock_timeout": d.lockTimeout, "reclaim_defer": d.policy.ReclaimDefer, "breaker_pause": d.policy.Breaker.Pause,
-		"interval": d.interval, "keep_output": d.keepOutput, "keep_workspaces": d.keepWorkspaces,
+		"interval": d.interval, "ageing": d.policy.Ageing, "keep_output": d.keepOutput, "keep_workspaces": d.keepWorkspaces,
 	}
 	sizes := map[string]int64{"output_limit": d.outputLimit, "min_free_memory": d.minFreeMemory}
 	counts := map[string]int64{

@@ -33,6 +33,7 @@ type fileSettings struct {
 	ViolationLimit    *int64                 `toml:"violation_limit"`
 	BlockLimit        *int64                 `toml:"block_limit"`
 	MaxInProgress     *int                   `toml:"max_in_progress"`
+	Ageing            *durationText          `toml:"ageing"`
 	CreateLimit       *int64                 `toml:"create_limit"`
 	HostCap           *int                   `toml:"max_in_progress_host"`
 	MinFreeMemory     *sizeText              `toml:"min_free_memory"`
@@ -96,6 +97,7 @@ func defaults() settings {
 			TerminalGrace: 2 * time.Minute,
 			ReclaimDefer:  2 * time.Minute,
 			Breaker:       projection.Breaker{Pause: time.Minute, Most: projection.DefaultLimits().MaxBackoff},
+			Ageing:        24 * time.Hour,
 			MaxInProgress: 0, // derived when a dispatcher needs it
 			Profiles:      map[string]tick.Profile{},
 		},
@@ -222,7 +224,7 @@ func knownKeys(at toml.Key) []string {
 		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "reviewer", "pass_env", "env"}
 	}
 	return []string{
-		"allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "create_limit", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
+		"ageing", "allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "create_limit", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
 		"lock_timeout", "max_in_progress", "max_in_progress_host", "min_free_memory", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
@@ -425,6 +427,7 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 		{"breaker", f.Breaker != nil, func() error { return setOrOff(*f.Breaker, &p.Breaker.Runs) }},
 		{"block_limit", f.BlockLimit != nil, func() error { return setOrOff(*f.BlockLimit, &l.BlockLimit) }},
 		dur("breaker_pause", f.BreakerPause, &p.Breaker.Pause, time.Second),
+		dur("ageing", f.Ageing, &p.Ageing, 0),
 		dur("interval", f.Interval, &s.interval, time.Second),
 		dur("claim_ttl", f.ClaimTTL, &l.ClaimTTL, time.Second),
 		dur("launch_grace", f.LaunchGrace, &p.LaunchGrace, 100*time.Millisecond),
