@@ -257,7 +257,7 @@ func (s *sim) prefixCards() map[string]prefixCard {
 // faster, since a card may wait for a day that is far away.
 func (s *sim) drain() {
 	// Somebody lets a paused board go on.
-	if _, err := s.store.Update("operator:ann", s.now(), projection.ResumeBoard(projection.Writer{})); err != nil {
+	if _, err := s.update("operator:ann", s.now(), projection.ResumeBoard(projection.Writer{})); err != nil {
 		s.fail("resume: %v", err)
 	}
 	for round := range 200 {
