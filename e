@@ -1,2 +1,0 @@
-kanlog: t_b9bf066e: run 2: n
-kanlog: t_b9bf066e: run 2 ended as completed
