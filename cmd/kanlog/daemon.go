@@ -39,11 +39,12 @@ type daemon struct {
 	state    daemonState
 	events   *eventPrinter
 	pace     pace
-	starts   sync.WaitGroup    // of workers, beside the ticks
-	ends     chan uint64       // runs whose supervisor ended
-	watched  map[uint64]func() // gives up the watch over a run
-	said     map[string]string // what is wrong and was said, by what it is about
-	due      atomic.Int64      // when it is late, for the watchdog
+	starts   sync.WaitGroup           // of workers, beside the ticks
+	ends     chan uint64              // runs whose supervisor ended
+	watched  map[uint64]func()        // gives up the watch over a run
+	again    map[uint64]time.Duration // after how long an end that was told is told again
+	said     map[string]string        // what is wrong and was said, by what it is about
+	due      atomic.Int64             // when it is late, for the watchdog
 	own      ownBoard
 	place    *eventlog.Lock
 	settings string        // a stamp of their files
@@ -62,6 +63,7 @@ func (d *daemon) run(ctx context.Context) error {
 	d.watchdog.add(d)
 	defer d.watchdog.remove(d)
 	d.ends, d.watched, d.said = make(chan uint64), map[uint64]func(){}, map[string]string{}
+	d.again = map[uint64]time.Duration{}
 	defer func() {
 		for _, stop := range d.watched {
 			stop()
@@ -116,7 +118,7 @@ func (d *daemon) idle(ctx context.Context, hint <-chan struct{}, was string, nex
 		case <-alarm.C:
 			return true
 		case run := <-d.ends:
-			delete(d.watched, run)
+			d.heard(run)
 			if d.holds(run) {
 				return true
 			}
@@ -289,9 +291,15 @@ func (d *daemon) watch(active []*projection.Run) {
 		if ended == nil {
 			continue // the interval sees to it
 		}
+		again := d.again[r.ID]
 		go func() {
 			select {
 			case <-ended:
+			case <-given:
+				return
+			}
+			select {
+			case <-time.After(again):
 			case <-given:
 				return
 			}
@@ -307,7 +315,23 @@ func (d *daemon) watch(active []*projection.Run) {
 			delete(d.watched, run)
 		}
 	}
+	for run := range d.again {
+		if !here[run] {
+			delete(d.again, run)
+		}
+	}
 }
+
+// heard takes note that the end of a supervisor was told. While something of its run is
+// left, or its end cannot be booked, it is told once more at each look: later each time,
+// or the daemon would do nothing else.
+func (d *daemon) heard(run uint64) {
+	delete(d.watched, run)
+	d.again[run] = min(max(2*d.again[run], againFirst), d.state.Interval)
+}
+
+// againFirst is the first of these pauses.
+const againFirst = 250 * time.Millisecond
 
 // holds tells whether a run is still to be booked or seen to.
 func (d *daemon) holds(run uint64) (yes bool) {
