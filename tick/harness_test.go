@@ -41,6 +41,7 @@ type bench struct {
 	// recordErr is what reading any of them meets.
 	recordErr error
 	looks     int
+	asked     func()                 // when the host is
 	signal    func(run uint64) error // at the moment of a signal
 	start     func(l Launch) error   // before the fork
 	fork      func()                 // in it
@@ -202,7 +203,12 @@ func (b *bench) run(n uint64) *projection.Run {
 func (b *bench) Look() Look { b.looks++; return look{b} }
 
 // Host is what a test says.
-func (b *bench) Host(bool) (Host, func(), error) { return b.host, func() {}, nil }
+func (b *bench) Host(bool) (Host, func(), error) {
+	if b.asked != nil {
+		b.asked()
+	}
+	return b.host, func() {}, nil
+}
 
 // Claimer is the dispatcher's own identity.
 func (b *bench) Claimer() eventlog.Process { return eventlog.Process{PID: 1, Fingerprint: "self"} }

@@ -45,7 +45,9 @@ func (t *tick) start(ctx context.Context) error {
 		if card.WorkspaceKind == projection.Worktree {
 			grace += t.Policy.PrepareGrace
 		}
-		events, err := t.update(t.now, projection.Claim(projection.ClaimFor{
+		// Not by when the tick began: it may have waited for the host's lock for as long
+		// as a start may take, and a later tick would find the claim overdue.
+		events, err := t.update(t.Clock(), projection.Claim(projection.ClaimFor{
 			Task: card.ID, Origin: projection.OriginDispatch, Assignee: starter, Reviewer: p.Reviewer,
 			Claimer: t.World.Claimer(), TTL: t.Policy.Limits.ClaimTTL, LaunchGrace: grace,
 			OnCleanExit: p.OnCleanExit, MaxRuntime: p.MaxRuntime, Limits: t.Policy.Limits,

@@ -332,3 +332,20 @@ func TestWaitingIsBounded(t *testing.T) {
 		equal(t, what+"more", rep.WaitingMore, c.more)
 	}
 }
+
+// Who waited long for the other boards of the host gives a start its whole time all the
+// same: the next tick, beside it, would book it as one that never came.
+func TestAStartHasItsTimeAfterAWaitForTheHost(t *testing.T) {
+	b := newBench(t)
+	b.create("a")
+	b.asked = func() { b.now = b.now.Add(b.d.Policy.LaunchGrace + b.d.Policy.KillGrace) }
+	var later []func() (*Report, error)
+	if _, err := b.tick(Options{Max: -1, Detach: func(start func() (*Report, error)) { later = append(later, start) }}); err != nil {
+		t.Fatal(err)
+	}
+	run := b.task("a").CurrentRun
+	equal(t, "due", b.run(run).ClaimExpires, b.now.Add(b.d.Policy.LaunchGrace))
+	b.ticks()
+	equal(t, "the run that is being started", b.task("a").CurrentRun, run)
+	equal(t, "starts", len(later), 1)
+}
