@@ -74,7 +74,7 @@ func (t *tick) start(ctx context.Context) error {
 		t.Hook("dispatch.claimed")
 		l := Launch{Task: card, Run: run, Profile: p}
 		if t.o.Detach != nil {
-			own := &tick{Dispatcher: t.Dispatcher, Board: t.Board, o: t.o, rep: newReport(false), now: t.now, hostRefused: t.hostRefused}
+			own := &tick{Dispatcher: t.Dispatcher, Board: t.beside(), o: t.o, rep: newReport(false), now: t.now, hostRefused: t.hostRefused}
 			t.o.Detach(func() (*Report, error) { return own.rep, own.launch(ctx, l) })
 			continue
 		}
@@ -89,6 +89,14 @@ func (t *tick) start(ctx context.Context) error {
 	release()
 	wg.Wait()
 	return stop
+}
+
+// beside is the board for what goes on when the tick has ended.
+func (t *tick) beside() Board {
+	if t.Beside == nil {
+		return t.Board
+	}
+	return apart{t.Beside, t.Dispatcher}
 }
 
 // pick reads the startable cards, at most as many for each profile as could

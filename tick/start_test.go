@@ -349,3 +349,35 @@ func TestAStartHasItsTimeAfterAWaitForTheHost(t *testing.T) {
 	equal(t, "the run that is being started", b.task("a").CurrentRun, run)
 	equal(t, "starts", len(later), 1)
 }
+
+// besides counts what is written through it.
+type besides struct {
+	Board
+	wrote int
+}
+
+func (b *besides) Update(actor string, now eventlog.Time, d projection.Decider) (projection.Result, error) {
+	b.wrote++
+	return b.Board.Update(actor, now, d)
+}
+
+// What a start beside the tick writes the tick has not seen, and it must be possible to
+// tell: a slot is free again after a start that failed.
+func TestAStartBesideTheTickWritesThroughItsOwnBoard(t *testing.T) {
+	b := newBench(t)
+	b.create("a")
+	b.start = func(Launch) error { return errors.New("no such directory") }
+	own, beside := &besides{Board: b}, &besides{Board: b}
+	b.d.Board, b.d.Beside = own, beside
+	var later func() (*Report, error)
+	if _, err := b.tick(Options{Max: -1, Detach: func(start func() (*Report, error)) { later = start }}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "written by the tick", own.wrote, 1)
+	rep, err := later()
+	if err != nil || len(rep.SpawnFailed) != 1 {
+		t.Fatalf("the start: %v, %v", rep, err)
+	}
+	equal(t, "written by the tick after the start", own.wrote, 1)
+	equal(t, "written by the start", beside.wrote, 1)
+}

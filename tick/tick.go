@@ -17,6 +17,10 @@ type Dispatcher struct {
 	Board  Board
 	World  World
 	Policy Policy
+	// Beside is the same board for the starts that go on beside the ticks, nil for
+	// Board: by it who ticks tells what a tick has written itself from what it has not
+	// seen.
+	Beside Board
 	// Actor is dispatcher:<host>/<instance>.
 	Actor string
 	// Clock reads the time; once for the sweep, and again for what is booked

@@ -183,7 +183,7 @@ func (d *daemon) pass(ctx context.Context) error {
 	}
 	disp.Forks = d.forks
 	d.own.Store = d.a.store
-	disp.Board = &d.own
+	disp.Board, disp.Beside = &d.own, d.a.store
 	disp.Lock = func() (func(), error) { return d.a.waitDispatchLock(ctx, d.state.Interval) }
 	rep, err := disp.Tick(ctx, tick.Options{Max: -1, Detach: func(start func() (*tick.Report, error)) {
 		d.starts.Go(func() {
@@ -400,7 +400,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // ownBoard is the board as the ticks of a daemon use it: it counts what they write,
-// so that the daemon is not woken by itself.
+// so that the daemon is not woken by itself. A start beside them is somebody else: the
+// slot that it gives back when it fails the tick may not have seen, and what it writes
+// must not stand for a commit that nobody has seen.
 type ownBoard struct {
 	*projection.Store
 
