@@ -22,6 +22,7 @@ type fleet struct {
 	forks    sync.Mutex
 	watchdog *watchdog
 
+	stop  context.CancelCauseFunc // ends all of it
 	mu    sync.Mutex
 	there map[string]bool   // boards with a daemon of this process
 	said  map[string]string // what is wrong with a board and was said
@@ -29,16 +30,20 @@ type fleet struct {
 
 func (f *fleet) run(ctx context.Context) error {
 	f.there, f.said = map[string]bool{}, map[string]string{}
-	// Not a reason to stop: the boards are looked for every so often all the same.
-	moved, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer moved.Close()
+	ctx, f.stop = context.WithCancelCause(ctx)
+	defer f.stop(nil)
 	if err := os.MkdirAll(f.a.boardsDir(), 0o700); err != nil {
 		return err
 	}
-	if err := moved.Add(f.a.boardsDir()); err != nil {
+	// Not a reason to stop: the boards are looked for every so often all the same.
+	moved, err := fsnotify.NewWatcher()
+	if err == nil {
+		defer moved.Close()
+		err = moved.Add(f.a.boardsDir())
+	} else {
+		moved = &fsnotify.Watcher{} // never says anything
+	}
+	if err != nil {
 		f.a.warn("the kernel does not say when a board is made (%v): new ones are looked for every interval", err)
 	}
 	var all sync.WaitGroup
@@ -61,17 +66,25 @@ func (f *fleet) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			again.Stop()
-			return nil
+			return f.why(ctx)
 		case <-moved.Events:
 			// A board is made in steps, and is one when its store is there.
 			if !sleep(ctx, 50*time.Millisecond) {
-				return nil
+				return f.why(ctx)
 			}
 		case <-moved.Errors:
 		case <-again.C:
 		}
 		again.Stop()
 	}
+}
+
+// why is what ended the fleet, nil if somebody told it to end.
+func (f *fleet) why(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, eventlog.ErrUnknownOutcome) {
+		return err
+	}
+	return nil
 }
 
 func (f *fleet) every() time.Duration {
@@ -92,6 +105,17 @@ func (f *fleet) board(ctx context.Context, slug string) {
 				d.farewell()
 			}
 		}
+	}
+	f.ended(ctx, slug, err)
+}
+
+// ended says what is wrong with a board whose daemon has ended.
+func (f *fleet) ended(ctx context.Context, slug string, err error) {
+	if errors.Is(err, eventlog.ErrUnknownOutcome) {
+		// This process cannot use the board any more, and would leave it to nobody:
+		// the next one is started by whoever started this one.
+		f.stop(err)
+		return
 	}
 	f.mu.Lock()
 	delete(f.there, slug)
