@@ -33,9 +33,9 @@ type Dispatcher struct {
 	// nil.
 	Hook func(point string)
 
-	// Forks keeps forks apart from this process's use of a store: a child would
-	// inherit the locks of an operation in progress until it execs. Dispatchers of
-	// one process share it; nil for one that is alone.
+	// Forks keeps forks apart from this process's use of the store: a child would
+	// inherit the locks of an operation in progress until it execs. Who uses the board
+	// beside the ticks shares it; nil if nobody does.
 	Forks *sync.Mutex
 }
 

@@ -29,7 +29,10 @@ import (
 type daemon struct {
 	a     *app
 	actor string
-	// forks is shared by the daemons of one process, see tick.Dispatcher.
+	// forks is for this board alone, see tick.Dispatcher. Daemons of one process do not
+	// share it: it is held while a store is waited for, and a board whose store somebody
+	// does not let go would hold up all others. That a child of one has the locks of
+	// another until it execs costs who waits for them that moment.
 	forks *sync.Mutex
 	// override is --interval, 0 for the setting.
 	override time.Duration

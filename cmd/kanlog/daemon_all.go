@@ -19,7 +19,6 @@ import (
 type fleet struct {
 	a        *app
 	interval time.Duration
-	forks    sync.Mutex
 	watchdog *watchdog
 
 	stop  context.CancelCauseFunc // ends all of it
@@ -100,7 +99,7 @@ func (f *fleet) board(ctx context.Context, slug string) {
 	err := b.use(slug)
 	if err == nil {
 		var d *daemon
-		if d, err = b.newDaemon(f.interval, &f.forks, f.watchdog); err == nil {
+		if d, err = b.newDaemon(f.interval, f.watchdog); err == nil {
 			if err = d.run(ctx); err == nil {
 				d.farewell()
 			}

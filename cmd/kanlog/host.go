@@ -60,7 +60,9 @@ func (a *app) othersThere() bool {
 }
 
 // othersActive counts the active runs of the other boards. A board that cannot be
-// read counts as idle: it is dispatched by nobody either.
+// read counts as idle: it is dispatched by nobody either. Nor is one waited for whose
+// store somebody holds and does not let go (a stopped process): the host's lock is held
+// meanwhile, and every board of the home would start nothing.
 func (a *app) othersActive() (n int) {
 	slugs, _ := a.slugs()
 	for _, slug := range slugs {
@@ -71,6 +73,12 @@ func (a *app) othersActive() (n int) {
 		if b.use(slug) != nil {
 			continue
 		}
+		o, err := b.options()
+		if err != nil {
+			continue
+		}
+		o.LockTimeout = min(o.LockTimeout, busyWait)
+		b.store = projection.Open(b.boardDir, o)
 		_ = b.view(func(v projection.View) error {
 			active, err := v.Active()
 			n += len(active)

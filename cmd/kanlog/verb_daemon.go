@@ -64,7 +64,7 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 		notify(sd.SdNotifyReady)
 		return (&fleet{a: a, interval: interval, watchdog: w}).run(ctx)
 	}
-	d, err := a.newDaemon(interval, new(sync.Mutex), w)
+	d, err := a.newDaemon(interval, w)
 	if err != nil {
 		return err
 	}
@@ -75,13 +75,13 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 	return nil
 }
 
-func (a *app) newDaemon(interval time.Duration, forks *sync.Mutex, w *watchdog) (*daemon, error) {
+func (a *app) newDaemon(interval time.Duration, w *watchdog) (*daemon, error) {
 	head, err := a.newestCommit()
 	if err != nil {
 		return nil, err
 	}
 	d := &daemon{
-		a: a, actor: dispatcherActor(), forks: forks, override: interval, watchdog: w, state: newDaemonState(a.clock()),
+		a: a, actor: dispatcherActor(), forks: new(sync.Mutex), override: interval, watchdog: w, state: newDaemonState(a.clock()),
 		events: &eventPrinter{a: a, next: head.Commit + 1, skip: []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}},
 		say:    func(format string, args ...any) {},
 	}
