@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -40,10 +41,9 @@ func (e *echo) run() {
 			n = int(min(int64(n), last-e.at))
 		}
 		if n > 0 {
-			if _, err := e.to.Write(buf[:n]); err != nil {
+			if err := e.show(buf[:n]); err != nil {
 				return // nobody looks on any more
 			}
-			e.at += int64(n)
 			continue
 		}
 		if last >= 0 || err != nil && err != io.EOF {
@@ -54,6 +54,24 @@ func (e *echo) run() {
 		case <-e.over:
 		}
 	}
+}
+
+// show writes what was read. Whoever was slow may find that the output's middle was
+// given back meanwhile: a hole, which reads as zeroes, however large. That is said and
+// not written.
+func (e *echo) show(read []byte) error {
+	upto := e.at + int64(len(read))
+	hole, end, err := NextHole(e.from, e.at, upto)
+	if err != nil {
+		hole = upto
+	}
+	if _, err := e.to.Write(read[:hole-e.at]); err != nil || hole == upto {
+		e.at = upto
+		return err
+	}
+	e.at = end
+	_, err = fmt.Fprintf(e.to, "\nkanlog: %d bytes of output dropped here (output_limit)\n", end-hole)
+	return err
 }
 
 // finish says that nothing more comes from the command.
