@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,9 +182,16 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	return &started{child, p.workspace}, nil
 }
 
-// makeRunDir makes the directory for the files of a card's runs.
+// makeRunDir makes the directory for the files of a card's runs. That of all runs is
+// there as long as the board is: a start that comes late (stopped, and gone on with an
+// hour later) must not make it anew where the board has been moved away since, or what
+// is left there would pass for a damaged board.
 func (w *world) makeRunDir(task string) error {
-	return os.MkdirAll(filepath.Dir(w.a.files().output(task, 0)), 0o700)
+	err := os.Mkdir(filepath.Dir(w.a.files().output(task, 0)), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // prepared is what a worker finds made.

@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
 
+	"kanlog/eventlog"
+	"kanlog/projection"
 	"kanlog/tick"
 )
 
@@ -105,5 +108,33 @@ func TestFailpointPassings(t *testing.T) {
 	}
 	if hits["each"] != 3 || hits["second"] != 1 || len(hits) != 2 {
 		t.Errorf("hits: %v", hits)
+	}
+}
+
+// A start that comes late leaves nothing where its board was: a directory runs without a
+// store is damage.
+func TestALateStartMakesNoBoard(t *testing.T) {
+	home := t.TempDir()
+	a := &app{home: home}
+	if _, err := eventlog.Create(home, "b", [16]byte{1}, 1, eventlog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.use("b"); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{a: a}
+	for range 2 {
+		if err := w.makeRunDir("t_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(a.boardDir, eventlog.BoardDir(home, "c")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Start(tick.Launch{Task: &projection.Task{ID: "t_1"}, Run: 2}, nil); err == nil {
+		t.Error("a worker was started on a board that is not there")
+	}
+	if there, err := holdsBoard(a.boardDir); there || err != nil {
+		t.Errorf("the old name holds a board: %v, %v", there, err)
 	}
 }
