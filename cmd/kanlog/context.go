@@ -25,8 +25,11 @@ const (
 // aside and renamed, so that a worker never reads half of it.
 func (w *world) writeContext(path, id string) error {
 	var text []byte
+	// By the time it is now: a daemon began weeks ago.
+	a := *w.a
+	a.now = a.clock()
 	err := w.store.View(func(v projection.View) (err error) {
-		text, err = w.a.context(v, id)
+		text, err = a.context(v, id)
 		return err
 	})
 	if err != nil {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -136,5 +139,35 @@ func TestALateStartMakesNoBoard(t *testing.T) {
 	}
 	if there, err := holdsBoard(a.boardDir); there || err != nil {
 		t.Errorf("the old name holds a board: %v, %v", there, err)
+	}
+}
+
+// A worker of a daemon that has run for days is told how long ago things were, and not
+// "just now" of all that came after the daemon began.
+func TestABriefingGoesByTheTimeOfTheStart(t *testing.T) {
+	home := t.TempDir()
+	if _, err := eventlog.Create(home, "b", [16]byte{1}, 1, eventlog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{home: home}
+	if err := a.use("b"); err != nil {
+		t.Fatal(err)
+	}
+	a.now = a.clock().Add(-72 * time.Hour) // when the daemon began
+	store := projection.Open(a.boardDir, eventlog.Options{})
+	then := a.clock().Add(-2 * time.Hour)
+	res, err := store.Update("operator:ann", then, projection.Create(projection.Draft{Title: "x", WorkspaceKind: projection.Scratch}, projection.Writer{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Update("operator:ann", then, projection.AddComment(res.Task, "ann", "look here", projection.Writer{})); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(home, "context")
+	if err := (&world{a: a, store: store}).writeContext(path, res.Task); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), "ann, 2h ago") {
+		t.Errorf("%v: %s", err, text)
 	}
 }
