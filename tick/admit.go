@@ -87,6 +87,12 @@ func (s *slots) full(assignee string) string {
 	}, s.now)
 }
 
+// hostFull tells whether the other boards or the machine leave no room.
+func (s *slots) hostFull() bool {
+	most := s.p.caps("").Host
+	return s.host.Short != "" || s.host.Others > 0 && most > 0 && s.total+s.host.Others >= most
+}
+
 // paused are the profiles that the breaker holds back, in order.
 func (s *slots) paused() []Paused {
 	list := []Paused{}

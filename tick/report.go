@@ -38,6 +38,9 @@ type Report struct {
 	// Broken are the profiles with startable cards whose command cannot be started
 	// here, by name. No claim is spent on them.
 	Broken map[string]string `json:"broken,omitempty"`
+	// HostFull: cards wait for a place that other boards' runs have, or for memory. When
+	// one comes free no word of it reaches this board.
+	HostFull bool `json:"-"`
 	// Errors are what went wrong with single runs; the others went on.
 	Errors []Failure `json:"errors"`
 }

@@ -152,6 +152,7 @@ func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
 		}
 	}
 	picks, waiting := admit(cards, s, t.o.Max)
+	t.rep.HostFull = len(waiting) > 0 && s.hostFull()
 	for _, w := range waiting {
 		t.wait(w.Task, w.Reason)
 	}

@@ -52,6 +52,7 @@ type daemon struct {
 	place    *eventlog.Lock
 	settings string        // a stamp of their files
 	cleaned  eventlog.Time // when gc ran last, see daily
+	hostFull bool          // cards wait for other boards or for memory
 }
 
 // run ticks until ctx is done, or until the board cannot be used any more.
@@ -150,6 +151,9 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 		// This process may not write any more, or must not.
 		return "", next, err
 	}
+	if d.hostFull {
+		next = earlier(next, time.Now().Add(hostEvery))
+	}
 	if d.hold("tick", err); err != nil {
 		return d.a.store.Stamp(), next, nil
 	}
@@ -157,9 +161,7 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	was = d.a.store.Stamp()
 	at, head, err := d.look()
 	if d.hold("look", err); err == nil && at != 0 {
-		if due := at.Std().Add(-d.a.offset); due.Before(next) {
-			next = due
-		}
+		next = earlier(next, at.Std().Add(-d.a.offset))
 	}
 	if err == nil && !d.own.all(head) {
 		was = ""
@@ -168,16 +170,27 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	return was, next, nil
 }
 
+// hostEvery is how often a daemon looks whether other boards or the machine have room
+// again: what happens there moves nothing that it watches.
+const hostEvery = time.Second
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // pass is one tick with the settings as they are now.
 func (d *daemon) pass(ctx context.Context) error {
 	// Another board may have come to the name, which this is not the daemon of.
 	if ok, err := d.place.InPlace(); err != nil || !ok {
 		return errors.Join(err, eventlog.ErrNoBoard)
 	}
-	d.a.set, d.settings = nil, d.settingsStamp()
+	d.a.set, d.settings, d.hostFull = nil, d.settingsStamp(), false
 	set, err := d.a.settings()
 	if err != nil {
-		return err // nothing is dispatched by half-read settings
+		return fmt.Errorf("%w; nothing is dispatched on this board until that is mended", err)
 	}
 	d.state.Interval = cmp.Or(d.override, set.interval)
 	disp, err := d.a.newDispatcher(d.actor)
@@ -197,6 +210,7 @@ func (d *daemon) pass(ctx context.Context) error {
 			}
 		})
 	}})
+	d.hostFull = rep.HostFull
 	d.failures(rep)
 	d.broken(rep.Broken)
 	if err == nil && rep.SkippedLocked {
@@ -359,7 +373,7 @@ func (d *daemon) hold(what string, err error) {
 	case now != "" && now != was:
 		d.a.warn("board %s: %v", d.a.slug, err)
 	case now == "" && was != "":
-		d.say("board %s: that is over; going on", d.a.slug)
+		d.say("board %s: no longer so: %s", d.a.slug, was)
 	}
 }
 

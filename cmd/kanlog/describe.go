@@ -129,6 +129,7 @@ func describe(d eventlog.Payload) string {
 		quote("", d.Reason)
 	case *eventlog.Paused:
 		quote("", d.Reason)
+	case *eventlog.Resumed: // the kind says it all
 	case *eventlog.Unblocked:
 		add("-> %s", d.To)
 	case *eventlog.Assigned:
