@@ -47,10 +47,13 @@ func (f *fleet) run(ctx context.Context) error {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
-	for {
+	soon := 0 // so often it is looked again after a second
+	for first := true; ; first = false {
 		slugs, err := f.a.slugs()
 		if err != nil {
 			f.a.warn("%v", err)
+		} else if first && len(slugs) == 0 {
+			f.a.warn("there is no board in %s yet; waiting for the first one (kanlog init makes it)", f.a.boardsDir())
 		}
 		for _, slug := range slugs {
 			f.mu.Lock()
@@ -61,13 +64,19 @@ func (f *fleet) run(ctx context.Context) error {
 				all.Go(func() { f.board(ctx, slug) })
 			}
 		}
-		again := time.NewTimer(f.every())
+		wait := f.every()
+		if soon > 0 {
+			wait, soon = time.Second, soon-1
+		}
+		again := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			again.Stop()
 			return f.why(ctx)
 		case <-moved.Events:
-			// A board is made in steps, and is one when its store is there.
+			// A board is made in steps, and is one when its store is there. Nobody
+			// tells of that, and on a busy disk it takes a while.
+			soon = 30
 			if !sleep(ctx, 50*time.Millisecond) {
 				return f.why(ctx)
 			}
@@ -100,6 +109,7 @@ func (f *fleet) board(ctx context.Context, slug string) {
 	if err == nil {
 		var d *daemon
 		if d, err = b.newDaemon(f.interval, f.watchdog); err == nil {
+			d.events.board, d.state.AllBoards = slug, true
 			if err = d.run(ctx); err == nil {
 				d.farewell()
 			}
@@ -126,7 +136,11 @@ func (f *fleet) ended(ctx context.Context, slug string, err error) {
 	say := f.said[slug] != "" && f.said[slug] != was
 	f.mu.Unlock()
 	if say && !(errors.Is(err, eventlog.ErrNoBoard) && ctx.Err() != nil) {
-		f.a.warn("%v; the other boards go on, and this one is tried again", err)
+		again := "; the other boards go on, and this one is tried again"
+		if errors.Is(err, eventlog.ErrNoBoard) {
+			again = "; the other boards go on"
+		}
+		f.a.warn("%v%s", err, again)
 	}
 }
 

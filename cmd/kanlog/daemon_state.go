@@ -24,6 +24,8 @@ type daemonState struct {
 	Next     eventlog.Time `json:"next_at"`
 	Interval time.Duration `json:"interval"`
 	Version  string        `json:"version"`
+	// AllBoards: the process is the daemon of the home's other boards too.
+	AllBoards bool `json:"all_boards"`
 }
 
 func newDaemonState(now eventlog.Time) daemonState {

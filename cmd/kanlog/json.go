@@ -187,6 +187,7 @@ type eventJSON struct {
 	Actor  string        `json:"actor"`
 	Data   any           `json:"data"`
 	Hash   string        `json:"hash"`
+	Board  string        `json:"board,omitempty"` // where events of several boards are printed
 }
 
 func newEventJSON(c eventlog.Commit, i int) *eventJSON {

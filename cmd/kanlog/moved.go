@@ -63,7 +63,7 @@ func (a *app) watch() *moved {
 					return
 				}
 				switch filepath.Base(e.Name) {
-				case eventlog.StoreName, settingsName:
+				case eventlog.StoreName, settingsName, filepath.Base(a.boardDir): // the last: it was moved away
 					poke()
 				}
 			case _, ok := <-w.Errors: // a queue that ran over: something moved

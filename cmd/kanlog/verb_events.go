@@ -75,6 +75,7 @@ type eventPrinter struct {
 	left    int
 	bounded bool
 	next    uint64 // the first commit not seen yet
+	board   string // said with each event where several boards are printed, else ""
 }
 
 var errEnough = errors.New("enough")
@@ -141,9 +142,15 @@ func (p *eventPrinter) commit(c eventlog.Commit) error {
 		p.left--
 		var err error
 		if p.a.asJSON {
-			err = p.a.jsonLine(newEventJSON(c, i))
+			j := newEventJSON(c, i)
+			j.Board = p.board
+			err = p.a.jsonLine(j)
 		} else {
-			err = p.a.printf("%s\n", p.a.eventLine(c, i))
+			line := p.a.eventLine(c, i)
+			if p.board != "" {
+				line = "board " + p.board + ": " + line
+			}
+			err = p.a.printf("%s\n", line)
 		}
 		if err != nil {
 			return err

@@ -20,9 +20,10 @@ func haltCmd(a *app) *cobra.Command {
 		Use:   "stop",
 		Short: "End this board's daemon; with --kill its workers too",
 		Long: `stop asks the board's daemon to end and waits until it has. Its workers go on,
-and the next daemon or dispatch sees to them.
+and the next daemon or dispatch sees to them. One that was begun with --all-boards is
+one process: it ends for every board.
 
-With --kill every worker of the board is asked to end as by kanlog reclaim, which
+With --kill every worker of this board is asked to end as by kanlog reclaim, which
 counts as no failure, and stop waits until they are gone. The cards are ready
 again then: kanlog pause, called before, keeps other dispatchers from starting
 them.`,
@@ -94,6 +95,9 @@ func (a *app) haltDaemon() (done string, err error) {
 		return "", err
 	}
 	lock.Unlock()
+	if s.AllBoards {
+		return fmt.Sprintf("its daemon, process %d, which was that of all boards, has ended", s.PID), nil
+	}
 	return fmt.Sprintf("its daemon, process %d, has ended", s.PID), nil
 }
 
