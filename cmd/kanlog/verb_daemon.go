@@ -118,6 +118,6 @@ func (d *daemon) farewell() {
 	case n == 0:
 		d.say("board %s: stopped; nothing runs", d.a.slug)
 	default:
-		d.say("board %s: stopped; %d at work go on, and the next kanlog daemon or dispatch sees to them", d.a.slug, n)
+		d.say("board %s: stopped; %s at work; they go on, and the next kanlog daemon or dispatch sees to them", d.a.slug, plural(n, "worker", "workers"))
 	}
 }

@@ -57,7 +57,10 @@ off (Ctrl-C, --timeout); kanlog resume lets it go on.`,
 			if err := a.pause(strings.Join(args, " ")); err != nil {
 				return err
 			}
-			return a.untilIdle(most.std())
+			if err := a.untilIdle(most.std()); err != nil || a.asJSON {
+				return err
+			}
+			return a.printf("board %s: nothing runs; it stays paused until kanlog resume\n", a.slug)
 		},
 	}
 	cmd.Flags().Var(&most, "timeout", "wait at most this long (default: for ever)")

@@ -35,7 +35,7 @@ like a secret.
 
 Ctrl-C ends the command and gives the card back; that counts as no failure. work exits
 with 0 if the command answered (complete, block, fail, ...) or exited with 0 and
---on-clean-exit takes that for an answer, else with 1. If there is no card it exits
+--on-clean-exit takes that for an answer, else with 1: the loop below ends there. If there is no card it exits
 with 3, or waits with --wait.`,
 		Example: `  kanlog work --assignee ann -- ./do.sh
   kanlog work t_1a2b --on-clean-exit complete -- make -C /src test
