@@ -37,6 +37,11 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	if signal.Ignored(syscall.SIGHUP) {
+		// Under nohup: what is ignored here would be ignored in what is tested; what
+		// is caught is not.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	os.Exit(m.Run())
 }
 

@@ -81,6 +81,10 @@ func (d *daemon) run(ctx context.Context) error {
 	// What was forked has to be seen to: a start that is broken off would be booked
 	// by the next daemon only.
 	defer d.starts.Wait()
+	found, err := d.a.active()
+	if err != nil {
+		return err
+	}
 	for ready := false; ; {
 		began := cpuTime()
 		was, next, err := d.tick(ctx)
@@ -92,6 +96,7 @@ func (d *daemon) run(ctx context.Context) error {
 		d.late(next)
 		if !ready {
 			ready = true
+			d.greet(found)
 			notify(sd.SdNotifyReady)
 		}
 		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset)))
@@ -99,6 +104,16 @@ func (d *daemon) run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// greet says what this daemon goes by, and what it found at work.
+func (d *daemon) greet(found []*projection.Run) {
+	if d.a.set == nil {
+		return // settings that are wrong were said
+	}
+	p := d.a.set.dispatchPolicy()
+	d.say("board %s: daemon, process %d; ticks when something happens, and every %s; at most %d workers here and %d on all boards; %d found at work",
+		d.a.slug, d.state.PID, d.state.Interval, p.MaxInProgress, p.HostCap, len(found))
 }
 
 // late notes when the daemon is late: at the next tick it waits for the supervisors

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -20,21 +20,25 @@ import (
 // hostLock is held from the count of the other boards' runs to the last claim.
 func (a *app) hostLock() string { return filepath.Join(a.home, "host.lock") }
 
+// hostWait is how long a dispatcher waits for others that are between count and claim.
+const hostWait = 3 * time.Second
+
 // Host counts under the home's host lock, so that two boards that are dispatched at
 // once do not both take the last place.
 func (w *world) Host(dry bool) (h tick.Host, release func(), err error) {
 	release = func() {}
 	if !dry && w.a.othersThere() {
-		lock, err := eventlog.LockWait(w.a.hostLock(), w.set.lockTimeout)
-		var busy *eventlog.BusyError
-		if errors.As(err, &busy) {
-			// Not starting is safe; starting without the count is not.
-			return tick.Host{Short: fmt.Sprintf("another board's dispatcher has held %s for %s: %s", w.a.hostLock(), w.set.lockTimeout, cmp.Or(busy.Holder, "it cannot be told which"))}, release, nil
-		}
-		if err != nil {
+		lock, err := eventlog.LockWait(w.a.hostLock(), min(hostWait, w.set.lockTimeout))
+		switch {
+		case errors.Is(err, eventlog.ErrBusy):
+			// Who holds it so long is stopped. It must not keep the other boards
+			// from starting anything; that it goes on and passes the cap with what
+			// it had picked is the lesser evil.
+		case err != nil:
 			return h, release, fmt.Errorf("host lock: %w", err)
+		default:
+			release = lock.Unlock
 		}
-		release = lock.Unlock
 	}
 	return w.a.host(w.set), release, nil
 }

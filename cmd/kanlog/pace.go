@@ -13,6 +13,7 @@ type pace struct {
 const (
 	paceShare = 4           // one part of work to this many of time
 	paceBurst = time.Second // of work that may be done at once
+	paceMost  = time.Minute // of waiting, whatever one tick took
 )
 
 // spent notes what a tick took, and returns how long the next one has to wait.
@@ -21,5 +22,5 @@ func (p *pace) spent(work time.Duration, now time.Time) time.Duration {
 		p.debt = max(0, p.debt-max(0, now.Sub(p.at))/paceShare)
 	}
 	p.debt, p.at = p.debt+work, now
-	return max(0, p.debt-paceBurst) * paceShare
+	return min(paceMost, max(0, p.debt-paceBurst)*paceShare)
 }

@@ -28,6 +28,9 @@ func TestPace(t *testing.T) {
 	if wait := p.spent(500*time.Millisecond, now); wait != 0 {
 		t.Errorf("after a rest a tick waits %s", wait)
 	}
+	if wait := new(pace).spent(time.Hour, now); wait != time.Minute {
+		t.Errorf("after a tick of an hour the next one waits %s", wait)
+	}
 	if wait := p.spent(time.Millisecond, now.Add(-time.Hour)); wait != 0 {
 		t.Errorf("a clock that went back: %s", wait)
 	}

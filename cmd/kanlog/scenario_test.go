@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sort"
@@ -33,6 +34,11 @@ var binDir string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if signal.Ignored(syscall.SIGHUP) {
+		// Under nohup: what is ignored here would be ignored in what is tested; what
+		// is caught is not.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "kanlog-bin-")
 		if err != nil {

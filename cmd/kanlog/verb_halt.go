@@ -45,6 +45,12 @@ func (a *app) halt(kill bool) error {
 	if w.InWorker() {
 		return &refusedError{fmt.Sprintf("stop refused: this process is a worker of %s", w.Card)}
 	}
+	// A typo in a file must not keep anybody from ending what runs.
+	if _, err := a.settings(); err != nil {
+		a.warn("%v; going on with the defaults", err)
+		s := defaults()
+		a.set = &s
+	}
 	if _, err := a.newestCommit(); err != nil {
 		return err
 	}
