@@ -127,6 +127,12 @@ func (linux) files(pid int) ([]openFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(names) == 0 {
+		// So looks a process whose first thread has just ended, because it ends or
+		// because another thread executes a program (Become): no answer, and no
+		// proof that it holds no lock.
+		return nil, fmt.Errorf("%s: nothing is open: %w", dir, syscall.EAGAIN)
+	}
 	var files []openFile
 	for _, name := range names {
 		var st unix.Stat_t
