@@ -18,6 +18,8 @@ type Handover struct {
 	// Lock is the run lock that was taken before the run was registered. It is
 	// held on, beside the supervisor's own.
 	Lock *RunLock
+	// Told says whether a signal that ends this process came before it gave them up.
+	Told func() bool
 }
 
 // RunLock is the lock of a run, taken by who is about to register as its

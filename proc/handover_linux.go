@@ -1,10 +1,12 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +49,13 @@ func Become(h Handover) error {
 	}
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &wait, &was); err != nil {
 		return fmt.Errorf("supervise: signals: %w", err)
+	}
+	// What came before is on its way to who was notified; what comes from here on
+	// waits for the supervisor, but for what another thread still takes.
+	time.Sleep(toldPause)
+	if h.Told() {
+		_ = unix.PthreadSigmask(unix.SIG_SETMASK, &was, nil)
+		return errors.New("told to end")
 	}
 	err = syscall.Exec(program, h.Args, h.Env)
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &was, nil)

@@ -73,6 +73,8 @@ const (
 	// it signalled.
 	walkRounds = 8
 
+	// toldPause is how long a signal may take from the kernel to who was notified.
+	toldPause = 2 * time.Millisecond
 	// stopPause is how long a SIGTERM of our own may come after the command has
 	// ended of one.
 	stopPause = 100 * time.Millisecond

@@ -32,7 +32,7 @@ func (a *app) workOn(ctx context.Context, w *pulled) error {
 	spec.Shown = &shown{Home: a.home, Slug: a.slug, JSON: a.asJSON}
 	rec := proc.Record{Task: spec.Task, Run: spec.Run, Token: spec.Token, Cause: proc.CauseStartFailed}
 	if err == nil && ctx.Err() == nil {
-		err = w.become(spec, p)
+		err = w.become(spec, p, func() bool { return ctx.Err() != nil })
 	}
 	if ctx.Err() != nil {
 		rec.Cause, err = proc.CauseTerminated, errors.New("told to end before the command was started")
@@ -46,13 +46,13 @@ func (a *app) workOn(ctx context.Context, w *pulled) error {
 	return &codedError{spec.Shown.ending(b)}
 }
 
-func (w *pulled) become(spec superviseSpec, p prepared) error {
+func (w *pulled) become(spec superviseSpec, p prepared, told func() bool) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
 	return hostRefused(proc.Become(proc.Handover{
-		Args: []string{"kanlog", superviseVerb}, Env: supervisorEnv(w.world.environment(w.Launch, w.token, p)), Spec: text, Lock: w.lock,
+		Args: []string{"kanlog", superviseVerb}, Env: supervisorEnv(w.world.environment(w.Launch, w.token, p)), Spec: text, Lock: w.lock, Told: told,
 	}))
 }
 
