@@ -75,7 +75,9 @@ func (t *tick) start(ctx context.Context) error {
 		l := Launch{Task: card, Run: run, Profile: p}
 		if t.o.Detach != nil {
 			own := &tick{Dispatcher: t.Dispatcher, Board: t.beside(), o: t.o, rep: newReport(false), now: t.now, hostRefused: t.hostRefused}
-			t.o.Detach(func() (*Report, error) { return own.rep, own.launch(ctx, l) })
+			// Who is told to end sees to what it has begun: broken off, it would be
+			// the next dispatcher's to find out what became of it.
+			t.o.Detach(func() (*Report, error) { return own.rep, own.launch(context.WithoutCancel(ctx), l) })
 			continue
 		}
 		wg.Go(func() {

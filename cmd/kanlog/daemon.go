@@ -85,6 +85,10 @@ func (d *daemon) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	more := wakes{ends: d.ends, other: d.settingsMoved, ended: func(run uint64) bool {
+		d.heard(run)
+		return d.holds(run)
+	}}
 	for ready := false; ; {
 		began := cpuTime()
 		was, next, err := d.tick(ctx)
@@ -100,7 +104,7 @@ func (d *daemon) run(ctx context.Context) error {
 			notify(sd.SdNotifyReady)
 		}
 		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset)))
-		if !sleep(ctx, wait) || !d.idle(ctx, hint.C, was, next) {
+		if !sleep(ctx, wait) || !d.a.idle(ctx, hint.C, was, next, more) {
 			return nil
 		}
 	}
@@ -120,33 +124,6 @@ func (d *daemon) greet(found []*projection.Run) {
 // that it starts, or for another dispatch.
 func (d *daemon) late(next time.Time) {
 	d.due.Store(next.Add(d.state.Interval + silentAfter).UnixNano())
-}
-
-// idle waits until another tick has something to do; false if ctx is done. was is the
-// stamp of the store as the last tick left it.
-func (d *daemon) idle(ctx context.Context, hint <-chan struct{}, was string, next time.Time) bool {
-	alarm := time.NewTimer(time.Until(next))
-	defer alarm.Stop()
-	for {
-		if d.a.store.Stamp() != was {
-			return ctx.Err() == nil
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-alarm.C:
-			return true
-		case run := <-d.ends:
-			d.heard(run)
-			if d.holds(run) {
-				return true
-			}
-		case <-hint:
-			if d.settingsMoved() {
-				return true
-			}
-		}
-	}
 }
 
 // tick runs one, prints what happened since the last one, and says when the next

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"time"
@@ -75,4 +76,37 @@ func (a *app) watch() *moved {
 		}
 	}()
 	return &moved{C: hint, stop: func() { w.Close() }}
+}
+
+// wakes is what else may end a wait; a nil channel never does.
+type wakes struct {
+	ends  <-chan uint64
+	ended func(run uint64) bool // whether that end is a reason to look
+	other func() bool           // whether a hint means something beside the log
+}
+
+// idle waits until there may be something to do: the store's stamp is not was any
+// more, due has come, or something of more; false if ctx is done.
+func (a *app) idle(ctx context.Context, hint <-chan struct{}, was string, due time.Time, more wakes) bool {
+	alarm := time.NewTimer(time.Until(due))
+	defer alarm.Stop()
+	for {
+		if a.store.Stamp() != was {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-alarm.C:
+			return true
+		case run := <-more.ends:
+			if more.ended(run) {
+				return true
+			}
+		case <-hint:
+			if more.other != nil && more.other() {
+				return true
+			}
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -54,18 +53,6 @@ type fileSettings struct {
 	KeepWorkspaces    *durationText          `toml:"keep_workspaces"`
 	AllowNetworkStore *bool                  `toml:"allow_network_store"`
 	Profiles          map[string]fileProfile `toml:"profiles"`
-}
-
-type fileProfile struct {
-	Command       []string          `toml:"command"`
-	MaxInProgress *int              `toml:"max_in_progress"`
-	MaxRuntime    *durationText     `toml:"max_runtime"`
-	OnCleanExit   *string           `toml:"on_clean_exit"`
-	Wrap          *[]string         `toml:"wrap"`
-	Stdin         *string           `toml:"stdin"`
-	Reviewer      *string           `toml:"reviewer"`
-	PassEnv       *[]string         `toml:"pass_env"`
-	Env           map[string]string `toml:"env"`
 }
 
 // settingsName is the file of settings, of a home and of a board.
@@ -278,119 +265,13 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fp := f.Profiles[name]
-		table := "profiles." + name
-		p := s.policy.Profiles[name]
-		p.Name = name
-		if p.OnCleanExit == "" {
-			p.OnCleanExit = projection.CleanViolation
-		}
-		if fp.Command != nil {
-			p.Command = fp.Command
-			p.Command = beside(path, p.Command)
-		}
-		if fp.Wrap != nil {
-			p.Wrap = beside(path, *fp.Wrap)
-			if len(p.Wrap) > 0 && p.Wrap[0] == "" {
-				return bad(table, "wrap", "its first word is empty; [] is for none")
-			}
-		}
-		if len(p.Command) == 0 || p.Command[0] == "" {
-			return bad(table, "command", "a profile needs a command, for example [\"./agent.sh\", \"{task}\"]")
-		}
-		for key, words := range map[string][]string{"command": p.Command, "wrap": p.Wrap} {
-			if wrong := wrongWord(words); wrong != "" {
-				return bad(table, key, "%s", wrong)
-			}
-		}
-		if fp.Stdin != nil {
-			if *fp.Stdin != tick.StdinNone && *fp.Stdin != tick.StdinContext {
-				return bad(table, "stdin", "%q is none of %s, %s", *fp.Stdin, tick.StdinNone, tick.StdinContext)
-			}
-			p.Stdin = *fp.Stdin
-		}
-		if fp.MaxInProgress != nil {
-			if *fp.MaxInProgress < 1 {
-				return bad(table, "max_in_progress", "%d is not at least 1", *fp.MaxInProgress)
-			}
-			p.MaxInProgress = *fp.MaxInProgress
-		}
-		if fp.MaxRuntime != nil {
-			var err error
-			if p.MaxRuntime, err = parseDuration(string(*fp.MaxRuntime)); err != nil {
-				return bad(table, "max_runtime", "%v", err)
-			}
-			if p.MaxRuntime != 0 && p.MaxRuntime < time.Second {
-				return bad(table, "max_runtime", "%s is shorter than a second", p.MaxRuntime)
-			}
-		}
-		if fp.OnCleanExit != nil {
-			switch *fp.OnCleanExit {
-			case projection.CleanViolation, projection.CleanComplete, projection.CleanReview:
-				p.OnCleanExit = *fp.OnCleanExit
-			default:
-				return bad(table, "on_clean_exit", "%q is none of violation, complete, review", *fp.OnCleanExit)
-			}
-		}
-		if fp.Reviewer != nil {
-			if strings.TrimSpace(*fp.Reviewer) == "" {
-				return bad(table, "reviewer", "it is empty; leave it out for a person")
-			}
-			p.Reviewer = *fp.Reviewer
-		}
-		if fp.PassEnv != nil {
-			p.PassEnv, p.PassEnvSet = *fp.PassEnv, true
-		}
-		for k, v := range fp.Env {
-			if k == "" || strings.ContainsAny(k, "=\x00") {
-				return bad(table, "env", "%q is no name of an environment variable", k)
-			}
-			if strings.Contains(v, "\x00") {
-				return bad(table, "env", "the value of %s holds a NUL byte", k)
-			}
-			if strings.HasPrefix(k, "KANLOG_") {
-				return bad(table, "env", "%s is set by kanlog", k)
-			}
-		}
-		if fp.Env != nil {
-			p.Env = fp.Env
+		p, err := profileWith(s.policy.Profiles[name], path, name, f.Profiles[name], bad)
+		if err != nil {
+			return err
 		}
 		s.policy.Profiles[name] = p
 	}
 	return nil
-}
-
-// beside gives a program that is named with a slash its place beside the settings
-// that name it, whatever the worker's directory will be.
-func beside(settings string, argv []string) []string {
-	if len(argv) == 0 || !strings.Contains(argv[0], "/") || filepath.IsAbs(argv[0]) {
-		return argv
-	}
-	return append([]string{filepath.Join(filepath.Dir(settings), argv[0])}, argv[1:]...)
-}
-
-// wrongWord says what no card could be started with, "" if nothing.
-func wrongWord(argv []string) string {
-	for _, arg := range argv {
-		switch {
-		case strings.Contains(arg, "\x00"): // the kernel takes no such word
-			return fmt.Sprintf("%q holds a NUL byte", arg)
-		case isPlaceholder(arg) && !slices.Contains(placeholders, arg):
-			return fmt.Sprintf("unknown placeholder %s; there are %s, each as a whole argument", arg, strings.Join(placeholders, " "))
-		}
-	}
-	return ""
-}
-
-// placeholders are replaced in a profile's command where they are a whole
-// argument.
-var placeholders = []string{"{task}", "{run}", "{title}", "{workspace}", "{context}"}
-
-// isPlaceholder tells whether an argument is meant as one, known or not.
-func isPlaceholder(arg string) bool {
-	name, ok := strings.CutPrefix(arg, "{")
-	name, closed := strings.CutSuffix(name, "}")
-	return ok && closed && madeOf(name, lowercase+"_")
 }
 
 // boundedSetting is one scalar with the check of its value.

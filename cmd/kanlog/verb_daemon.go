@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,10 @@ func (a *app) newDaemon(interval time.Duration, w *watchdog) (*daemon, error) {
 	}
 	d := &daemon{
 		a: a, actor: dispatcherActor(), forks: new(sync.Mutex), override: interval, watchdog: w, state: newDaemonState(a.clock()),
-		events: &eventPrinter{a: a, next: head.Commit + 1, skip: []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}},
+		events: &eventPrinter{a: a, next: head.Commit + 1, skip: quietKinds},
 		say:    func(format string, args ...any) {},
 	}
+	d.state.Interval = cmp.Or(interval, defaults().interval) // until the settings were read
 	if !a.asJSON {
 		d.say = func(format string, args ...any) { _ = a.printf(format+"\n", args...) }
 	}

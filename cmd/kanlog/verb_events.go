@@ -66,6 +66,9 @@ func kindList() string {
 	return strings.Join(names, " ")
 }
 
+// quietKinds only say that something goes on: who looks on is not told of them.
+var quietKinds = []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}
+
 type eventPrinter struct {
 	a       *app
 	task    string

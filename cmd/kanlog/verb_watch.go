@@ -141,10 +141,9 @@ func (a *app) lastEvents() error {
 		return err
 	}
 	var lines []string
-	skip := []eventlog.Kind{eventlog.KindHeartbeat, eventlog.KindClaimExtended}
 	err = a.store.Commits(max(1, head.Commit-min(head.Commit, watchTail)), func(c eventlog.Commit) error {
 		for i, e := range c.Events {
-			if !slices.Contains(skip, e.Kind()) {
+			if !slices.Contains(quietKinds, e.Kind()) {
 				lines = append(lines, a.eventLine(c, i))
 			}
 		}

@@ -95,7 +95,7 @@ func (p *puller) pull(ctx context.Context) (*pulled, error) {
 		if at := next.Std().Add(-p.a.offset); next != 0 && at.Before(due) {
 			due = at
 		}
-		if !sleep(ctx, rest.spent(cpuTime()-began, time.Now())) || !p.idle(ctx, hint, was, due) {
+		if !sleep(ctx, rest.spent(cpuTime()-began, time.Now())) || !p.a.idle(ctx, hint.C, was, due, wakes{}) {
 			return nil, &codedError{interrupted}
 		}
 	}
@@ -124,24 +124,6 @@ func (p *puller) look(ctx context.Context) (due time.Time, err error) {
 		return time.Now().Add(lookEvery), nil // that one may have read the board too early
 	}
 	return time.Now().Add(p.a.set.interval), nil
-}
-
-// idle waits until there may be another answer; false if ctx is done.
-func (p *puller) idle(ctx context.Context, hint *moved, was string, due time.Time) bool {
-	alarm := time.NewTimer(time.Until(due))
-	defer alarm.Stop()
-	for {
-		if p.a.store.Stamp() != was {
-			return ctx.Err() == nil
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-alarm.C:
-			return true
-		case <-hint.C:
-		}
-	}
 }
 
 // try claims a card that could start now. next is when another one could by time
