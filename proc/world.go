@@ -12,7 +12,8 @@ type world interface {
 
 	// pids lists the processes that can be seen.
 	pids() ([]int, error)
-	// stat and environ return the raw text; ENOENT or ESRCH if there is none.
+	// stat and environ return the raw text; ENOENT or ESRCH if there is none. It is
+	// valid until the same one is asked again.
 	stat(pid int) ([]byte, error)
 	environ(pid int) ([]byte, error)
 	// files lists the regular files a process has open.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,13 +15,13 @@ import (
 )
 
 // linux reads the machine it runs on.
-type linux struct{}
+type linux struct{ line, env []byte } // the last stat line and environment, to be used again
 
-func newWorld() world { return linux{} }
+func newWorld() world { return new(linux) }
 
-func (linux) self() int { return os.Getpid() }
+func (*linux) self() int { return os.Getpid() }
 
-func (linux) machine() (string, error) {
+func (*linux) machine() (string, error) {
 	for _, path := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -34,7 +36,7 @@ func (linux) machine() (string, error) {
 	return "host:" + name, err
 }
 
-func (linux) bootID() (string, error) {
+func (*linux) bootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	id := strings.TrimSpace(string(text))
 	if err == nil && id == "" {
@@ -43,7 +45,7 @@ func (linux) bootID() (string, error) {
 	return id, err
 }
 
-func (linux) pidNS() (string, error) {
+func (*linux) pidNS() (string, error) {
 	var st syscall.Stat_t
 	if err := syscall.Stat("/proc/self/ns/pid", &st); err != nil {
 		return "", err
@@ -51,7 +53,7 @@ func (linux) pidNS() (string, error) {
 	return strconv.FormatUint(st.Ino, 10), nil
 }
 
-func (linux) pids() ([]int, error) {
+func (*linux) pids() ([]int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
@@ -70,16 +72,22 @@ func (linux) pids() ([]int, error) {
 	return pids, nil
 }
 
-func (linux) stat(pid int) ([]byte, error) { return readProc(pid, "stat") }
+// stat is complete with its newline: no second reading is needed to see its end.
+func (w *linux) stat(pid int) (line []byte, err error) {
+	line, err = readProc(pid, "stat", w.line[:0], func(text []byte) bool { return bytes.HasSuffix(text, []byte("\n")) })
+	w.line = line
+	return line, err
+}
 
 // environ asks the other threads when the first has ended: they still have it.
-func (linux) environ(pid int) ([]byte, error) {
-	text, err := readProc(pid, "environ")
+func (w *linux) environ(pid int) (text []byte, err error) {
+	defer func() { w.env = text }()
+	text, err = readProc(pid, "environ", w.env[:0], nil)
 	if err != nil || len(text) > 0 {
 		return text, err
 	}
 	for _, tid := range otherThreads(pid) {
-		if more, err := readProc(tid, "environ"); err == nil && len(more) > 0 {
+		if more, err := readProc(tid, "environ", text, nil); err == nil && len(more) > 0 {
 			return more, nil
 		}
 	}
@@ -100,23 +108,46 @@ func otherThreads(pid int) []int {
 	return tids
 }
 
-func readProc(pid int, name string) ([]byte, error) {
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/" + name)
+// readProc reads one file of a process into text, until its end or until it is whole.
+// Without package os, which asks the kernel twice more for each file and reads in small
+// pieces: a tick does this for every active run. After an error what is returned is
+// empty.
+func readProc(pid int, name string, text []byte, whole func([]byte) bool) ([]byte, error) {
+	path := "/proc/" + strconv.Itoa(pid) + "/" + name
+	fd, err := retry(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxProcFile))
-	if err != nil {
-		return nil, err
+	defer unix.Close(fd)
+	for {
+		text = slices.Grow(text, procFile)
+		n, err := retry(func() (int, error) { return unix.Read(fd, text[len(text):cap(text)]) })
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		}
+		text = text[:len(text)+n]
+		if n == 0 || whole != nil && whole(text) {
+			return text, nil
+		}
+		if len(text) >= maxProcFile {
+			return nil, fmt.Errorf("%s: %w", path, syscall.EFBIG)
+		}
 	}
-	if len(text) == maxProcFile {
-		return nil, fmt.Errorf("%s: %w", f.Name(), syscall.EFBIG)
-	}
-	return text, nil
 }
 
-func (linux) files(pid int) ([]openFile, error) {
+// procFile is room for most files of a process.
+const procFile = 4 << 10
+
+// retry makes a call again that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+func (*linux) files(pid int) ([]openFile, error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	d, err := os.Open(dir)
 	if err != nil {
@@ -148,8 +179,8 @@ func (linux) files(pid int) ([]openFile, error) {
 	return files, nil
 }
 
-func (linux) holdsShared(pid, fd int) (bool, error) {
-	text, err := readProc(pid, "fdinfo/"+strconv.Itoa(fd))
+func (*linux) holdsShared(pid, fd int) (bool, error) {
+	text, err := readProc(pid, "fdinfo/"+strconv.Itoa(fd), nil, nil)
 	return err == nil && listsShared(text), err
 }
 
@@ -166,7 +197,7 @@ func listsShared(fdinfo []byte) bool {
 	return false
 }
 
-func (linux) open(pid int) (handle, error) {
+func (*linux) open(pid int) (handle, error) {
 	if pid <= 0 {
 		return nil, syscall.ESRCH
 	}
@@ -181,7 +212,7 @@ func (linux) open(pid int) (handle, error) {
 	return nil, err
 }
 
-func (linux) askLock(path, inode string) (lockState, error) { return askRunLock(path, inode) }
+func (*linux) askLock(path, inode string) (lockState, error) { return askRunLock(path, inode) }
 
 type pidfd int
 

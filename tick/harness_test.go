@@ -200,7 +200,7 @@ func (b *bench) run(n uint64) *projection.Run {
 }
 
 // Look is World's, like Claimer, Record and Start.
-func (b *bench) Look() Look { b.looks++; return look{b} }
+func (b *bench) Look([]*projection.Run) Look { b.looks++; return look{b} }
 
 // Host is what a test says.
 func (b *bench) Host(bool) (Host, func(), error) {

@@ -148,7 +148,7 @@ func (t *tick) update(now eventlog.Time, decide projection.Decider) ([]eventlog.
 // sweep judges every active run once. What goes wrong with one run does not
 // stop the others; what goes wrong with the store does.
 func (t *tick) sweep(active []*projection.Run) error {
-	look := t.World.Look()
+	look := t.World.Look(active)
 	for _, r := range active {
 		e := t.gather(look, r)
 		t.Hook("dispatch.judged")
@@ -274,7 +274,7 @@ func (d *Dispatcher) EndNow(run uint64) (*Report, error) {
 	if err != nil || r == nil || !r.HasWorker {
 		return t.rep, err
 	}
-	look := d.World.Look()
+	look := d.World.Look(nil)
 	e := t.gather(look, r)
 	return t.rep, t.carryOut(look, r, e, judge(r, e, t.now, d.Policy))
 }

@@ -18,8 +18,8 @@ type Board interface {
 // World is the processes and files around a board.
 type World interface {
 	// Look returns a view of the processes as they are now. It is used for one
-	// tick: one scan serves all runs.
-	Look() Look
+	// tick: one scan serves all runs. Of the runs given it will be asked.
+	Look(runs []*projection.Run) Look
 	// Record returns the exit record of a run, nil if it left none.
 	// ErrInfrastructure says that it cannot be read just now, any other error
 	// that it is none.

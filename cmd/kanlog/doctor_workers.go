@@ -143,7 +143,7 @@ func (d *doctor) checkProgram() ([]finding, error) {
 		return nil, err
 	}
 	var list []finding
-	look := (&world{a: d.a, uuid: d.uuid, set: &d.set}).Look()
+	look := (&world{a: d.a, uuid: d.uuid, set: &d.set}).Look(nil)
 	for _, r := range runs {
 		if !r.HasWorker || look.Worker(r).Answer != tick.Alive {
 			continue

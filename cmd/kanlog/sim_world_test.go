@@ -42,7 +42,7 @@ type simWorld struct{ d *simDispatcher }
 
 func (w simWorld) view() simView { return simView{w.d.s.m, w.d.proc} }
 
-func (w simWorld) Look() tick.Look {
+func (w simWorld) Look([]*projection.Run) tick.Look {
 	w.d.yield("look")
 	real := &world{a: w.d.s.app, uuid: w.d.s.store.Mem.UUID()}
 	return &simLook{w.d, &look{w: real, prober: proc.NewProberOn(w.view())}}

@@ -147,5 +147,5 @@ func (a *app) evidence(w tick.World, id string) (r *projection.Run, words string
 	case !r.HasWorker:
 		return r, string(tick.NoWorker), nil
 	}
-	return r, w.Look().Worker(r).String(), nil
+	return r, w.Look(nil).Worker(r).String(), nil
 }

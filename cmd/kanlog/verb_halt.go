@@ -117,7 +117,7 @@ func (a *app) reclaimAll(w projection.Writer) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	look := world.Look()
+	look := world.Look(nil)
 	for _, r := range active {
 		evidence := string(tick.NoWorker)
 		if r.HasWorker {

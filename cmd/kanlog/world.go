@@ -112,7 +112,17 @@ func exitRecord(rec proc.Record) *projection.ExitRecord {
 }
 
 // Look is a fresh view of the processes.
-func (w *world) Look() tick.Look { return &look{w: w, prober: proc.NewProber()} }
+func (w *world) Look(runs []*projection.Run) tick.Look {
+	p := proc.NewProber()
+	var ids []proc.Identity
+	for _, r := range runs {
+		if r.HasWorker {
+			ids = append(ids, w.identity(r))
+		}
+	}
+	p.Ahead(ids)
+	return &look{w: w, prober: p}
+}
 
 type look struct {
 	w      *world
