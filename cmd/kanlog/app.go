@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"kanlog/eventlog"
@@ -30,9 +31,9 @@ type app struct {
 
 	each *outcome // of a bulk verb with --json, where the one at hand goes
 
-	now    eventlog.Time
-	offset time.Duration
-	fail   *failpoints
+	now  eventlog.Time
+	skew *atomic.Int64 // nanoseconds added to the wall clock; nil for none
+	fail *failpoints
 
 	set      *settings
 	store    *projection.Store
@@ -69,9 +70,12 @@ func (a *app) ambient() error {
 		return err
 	}
 	if s := os.Getenv("KANLOG_CLOCK_OFFSET"); s != "" {
-		if a.offset, err = time.ParseDuration(s); err != nil {
+		offset, err := time.ParseDuration(s)
+		if err != nil {
 			return usage("KANLOG_CLOCK_OFFSET: %q is no duration (+2h, -30m)", s)
 		}
+		a.skew = new(atomic.Int64)
+		a.skew.Store(int64(offset))
 	}
 	if a.fail, err = parseFailpoints(os.Getenv("KANLOG_FAILPOINT")); err != nil {
 		return err
@@ -81,7 +85,15 @@ func (a *app) ambient() error {
 }
 
 // clock reads the time; verbs use app.now, which was read once.
-func (a *app) clock() eventlog.Time { return eventlog.TimeOf(time.Now().Add(a.offset)) }
+func (a *app) clock() eventlog.Time { return eventlog.TimeOf(time.Now().Add(a.offset())) }
+
+// offset is what the clock is ahead of the machine's.
+func (a *app) offset() time.Duration {
+	if a.skew == nil {
+		return 0
+	}
+	return time.Duration(a.skew.Load())
+}
 
 // settings reads the settings once. Inside a worker what is wrong with them is
 // said and passed over: somebody's typo in a file, made while the worker ran,

@@ -22,7 +22,7 @@ import (
 // in one iteration and reports their median: run them with -benchtime=1x.
 
 // program is the built program: that of KANLOG_COST_PROGRAM, or a fresh build.
-func program(b *testing.B) string {
+func program(b testing.TB) string {
 	if path := os.Getenv("KANLOG_COST_PROGRAM"); path != "" {
 		return path
 	}

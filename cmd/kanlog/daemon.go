@@ -103,7 +103,7 @@ func (d *daemon) run(ctx context.Context) error {
 			d.greet(found)
 			notify(sd.SdNotifyReady)
 		}
-		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset)))
+		d.state.tell(lock, d.a.clock(), eventlog.TimeOf(next.Add(d.a.offset())))
 		if !sleep(ctx, wait) || !d.a.idle(ctx, hint.C, was, next, more) {
 			return nil
 		}
@@ -153,7 +153,7 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	was = d.a.store.Stamp()
 	at, head, err := d.look()
 	if d.hold("look", err); err == nil && at != 0 {
-		next = earlier(next, at.Std().Add(-d.a.offset))
+		next = earlier(next, at.Std().Add(-d.a.offset()))
 	}
 	if err == nil && !d.own.all(head) {
 		was = ""

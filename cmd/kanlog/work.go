@@ -92,7 +92,7 @@ func (p *puller) pull(ctx context.Context) (*pulled, error) {
 			p.said = later.why
 			p.a.warn("waiting: %s", later.why)
 		}
-		if at := next.Std().Add(-p.a.offset); next != 0 && at.Before(due) {
+		if at := next.Std().Add(-p.a.offset()); next != 0 && at.Before(due) {
 			due = at
 		}
 		if !sleep(ctx, rest.spent(cpuTime()-began, time.Now())) || !p.a.idle(ctx, hint.C, was, due, wakes{}) {

@@ -235,7 +235,7 @@ func (w *world) spec(l tick.Launch, tok string, p prepared) superviseSpec {
 		}),
 		Workspace: p.workspace, OutputPath: files.output(t.ID, l.Run), RecordPath: files.record(t.ID, l.Run),
 		OutputLimit: w.set.outputLimit, KillGrace: w.set.policy.KillGrace, LockTimeout: w.set.lockTimeout, AllowNetwork: w.set.allowNetwork,
-		Limits: w.set.policy.Limits, ClockOffset: w.a.offset, Failpoint: os.Getenv("KANLOG_FAILPOINT"),
+		Limits: w.set.policy.Limits, ClockOffset: w.a.offset(), Failpoint: os.Getenv("KANLOG_FAILPOINT"),
 	}
 }
 
