@@ -255,6 +255,26 @@ func openEntry(value []byte, n uint64, prev [32]byte) (Commit, error) {
 	return c, nil
 }
 
+// timeOfEntry reads when a commit was made, and nothing behind that.
+func timeOfEntry(value []byte) (Time, error) {
+	_, body, err := decodeEntry(value)
+	if err != nil {
+		return 0, err
+	}
+	d := strict{msgpack.NewDecoder(bytes.NewReader(body))}
+	err = d.array(5)
+	for range 2 { // number and seq
+		if err == nil {
+			_, err = d.uint()
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	at, err := d.int()
+	return Time(at), err
+}
+
 // sealEntry gives c its place behind head and returns it with its entry.
 func sealEntry(head Head, c Commit) (Commit, []byte, error) {
 	if err := checkEvents(c.Events); err != nil {

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -146,6 +147,41 @@ func (f *File) Read(from uint64, fn func(Commit) error) error {
 		last = &batch[len(batch)-1]
 		from = last.Number + 1
 	}
+}
+
+// readTimes is how many commits ReadTimes looks at in one transaction.
+const readTimes = 8192
+
+// ReadTimes calls fn with the number and the time of each commit, in order and in
+// bounded batches. It is for who looks for a place in the log: nothing is checked
+// against the chain.
+func (f *File) ReadTimes(fn func(n uint64, at Time)) error {
+	for next, more := uint64(1), true; more; {
+		more = false
+		err := f.View(func(t *Tx) (err error) {
+			left := readTimes
+			t.scan(t.log, uint64(t.log.Root()), number(next), func(k, v []byte) bool {
+				if left == 0 {
+					more = true
+					return false
+				}
+				left--
+				var at Time
+				if at, err = timeOfEntry(v); err != nil || len(k) != 8 {
+					err = t.damaged("log: key %x: %v", k, err)
+					return false
+				}
+				next = binary.BigEndian.Uint64(k) + 1
+				fn(next-1, at)
+				return true
+			})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hold runs fn under the side lock of a board that is there.

@@ -384,7 +384,7 @@ func (f *folder) ended(e eventlog.Event, outcome string, d eventlog.End, mark fu
 
 // task changes one card's row.
 func (f *folder) task(id string, change func(*Task) error) error {
-	was, err := f.Task(id)
+	was, err := f.kept(id)
 	if err != nil {
 		return err
 	}
@@ -402,6 +402,14 @@ func (f *folder) task(id string, change func(*Task) error) error {
 	}
 	putTask(f.w, was, &now)
 	return nil
+}
+
+// kept is a card's row, which may belong to the tables.
+func (f *folder) kept(id string) (*Task, error) {
+	if m, ok := f.w.(rowKeeper); ok {
+		return m.task(id), nil
+	}
+	return f.Task(id)
 }
 
 // both changes a card's row and the row of one of its runs.

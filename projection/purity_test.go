@@ -38,7 +38,7 @@ var pureImports = map[string][]string{
 		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/msgpack/v5/msgpcode",
 	},
 	"eventlog":   {"sync", "github.com/tidwall/btree"},
-	"projection": {"path/filepath", "kanlog/eventlog"},
+	"projection": {"path/filepath", "kanlog/eventlog", "github.com/tidwall/btree"},
 	"tick":       {"kanlog/eventlog", "kanlog/projection"},
 }
 

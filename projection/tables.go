@@ -54,7 +54,11 @@ type Tables interface {
 func num(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func cat(parts ...[]byte) []byte {
-	var k []byte
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	k := make([]byte, 0, n)
 	for _, p := range parts {
 		k = append(k, p...)
 	}
@@ -62,7 +66,7 @@ func cat(parts ...[]byte) []byte {
 }
 
 // under is the prefix of everything that belongs to one id or name.
-func under(name string) []byte { return append([]byte(name), 0) }
+func under(name string) []byte { return append(append(make([]byte, 0, len(name)+1), name...), 0) }
 
 // timeKey orders moments; times before 1970 do not occur in keys.
 func timeKey(t eventlog.Time) []byte { return num(uint64(max(0, int64(t)))) }
@@ -127,6 +131,10 @@ func putTask(w Tables, was, now *Task) {
 			w.Put(e.table, []byte(e.key), []byte(now.ID))
 		}
 	}
+	if m, ok := w.(rowKeeper); ok {
+		m.setTask(now)
+		return
+	}
 	w.Put(tabTasks, []byte(now.ID), encodeRow(now))
 }
 
@@ -137,6 +145,10 @@ func putRun(w Tables, r *Run) {
 		w.Put(tabActive, num(r.ID), []byte(r.Task))
 	} else {
 		w.Delete(tabActive, num(r.ID))
+	}
+	if m, ok := w.(rowKeeper); ok {
+		m.setRun(r)
+		return
 	}
 	w.Put(tabRuns, num(r.ID), encodeRow(r))
 }

@@ -18,6 +18,14 @@ func NewView(r Reader) View { return View{r} }
 
 // Task returns the card with this exact id, nil if there is none.
 func (v View) Task(id string) (*Task, error) {
+	if m, ok := v.r.(rowKeeper); ok {
+		t := m.task(id)
+		if t != nil {
+			c := *t
+			t = &c
+		}
+		return t, nil
+	}
 	b := v.r.Get(tabTasks, []byte(id))
 	if b == nil {
 		return nil, nil
@@ -106,6 +114,14 @@ func (v View) Body(id string) string { return string(v.r.Get(tabBodies, []byte(i
 
 // Run returns a run, nil if there is none.
 func (v View) Run(id uint64) (*Run, error) {
+	if m, ok := v.r.(rowKeeper); ok {
+		r := m.run(id)
+		if r != nil {
+			c := *r
+			r = &c
+		}
+		return r, nil
+	}
 	b := v.r.Get(tabRuns, num(id))
 	if b == nil {
 		return nil, nil

@@ -1,0 +1,224 @@
+package projection
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/tidwall/btree"
+
+	"kanlog/eventlog"
+)
+
+// Moment is a point of a log: behind an event, or at a time. One of the two is set.
+type Moment struct {
+	Seq uint64
+	At  eventlog.Time
+}
+
+// Past is a board as it was: the fold of a beginning of its log, in memory. Nothing
+// of it is written anywhere. It may be read by one goroutine at a time.
+type Past struct {
+	// Head is the last commit that belongs to it, At and Actor what that says; all
+	// zero if it lies before the first one.
+	Head  eventlog.Head
+	At    eventlog.Time
+	Actor string
+
+	store  *Store
+	tables *pastTables
+}
+
+// ErrAhead is a moment that the log has not reached.
+var ErrAhead = errors.New("the log does not go as far")
+
+// foldBatch is how many commits go at once from who reads to who folds.
+const foldBatch = 512
+
+// Past folds the log up to a moment. An event is followed by the rest of its commit,
+// since nobody ever saw a part of one. A time is reached by the last commit that does
+// not lie behind it: clocks go back, and what was written then is a part of what was
+// known at the time. told, unless nil, is called with the number of each thousandth
+// commit or so.
+func (s *Store) Past(m Moment, told func(commit uint64)) (*Past, error) {
+	last := uint64(0)
+	if m.Seq == 0 {
+		var err error
+		if last, err = s.lastBy(m.At); err != nil {
+			return nil, err
+		}
+	}
+	p := s.Before()
+	err := s.ahead(1, func(c eventlog.Commit) error {
+		if m.Seq == 0 && c.Number > last || m.Seq > 0 && c.Seq > m.Seq {
+			return errOne
+		}
+		if told != nil && c.Number%1024 == 0 {
+			told(c.Number)
+		}
+		return p.Apply(c)
+	})
+	if errors.Is(err, errOne) {
+		err = nil
+	}
+	if err == nil && p.Head.Seq < m.Seq {
+		err = fmt.Errorf("%w: the last event is %d", ErrAhead, p.Head.Seq)
+	}
+	return p, err
+}
+
+// Before is the board before its first commit.
+func (s *Store) Before() *Past { return &Past{store: s, tables: newPastTables()} }
+
+// Apply folds the next commit.
+func (p *Past) Apply(c eventlog.Commit) error {
+	if c.Number != p.Head.Commit+1 {
+		return inconsistent("commit %d cannot follow on %d", c.Number, p.Head.Commit)
+	}
+	if err := Fold(p.tables, c); err != nil {
+		return fmt.Errorf("commit %d: %w", c.Number, err)
+	}
+	p.Head = eventlog.Head{Commit: c.Number, Seq: c.Seq + uint64(len(c.Events)) - 1, Hash: c.Hash}
+	p.At, p.Actor = c.At, c.Actor
+	return nil
+}
+
+// lastBy is the number of the last commit that is not later than a time, 0 if all are.
+func (s *Store) lastBy(at eventlog.Time) (last uint64, err error) {
+	err = s.file.ReadTimes(func(n uint64, then eventlog.Time) {
+		if then <= at {
+			last = n
+		}
+	})
+	return last, err
+}
+
+// ahead is Commits, with another goroutine that reads and checks while fn works.
+func (s *Store) ahead(from uint64, fn func(eventlog.Commit) error) error {
+	batches, stop := make(chan []eventlog.Commit, 4), make(chan struct{})
+	defer close(stop)
+	var failed error // read when batches is closed
+	go func() {
+		defer close(batches)
+		var batch []eventlog.Commit
+		give := func() error {
+			select {
+			case batches <- batch:
+				batch = make([]eventlog.Commit, 0, foldBatch)
+				return nil
+			case <-stop:
+				return errOne
+			}
+		}
+		failed = s.Commits(from, func(c eventlog.Commit) error {
+			if batch = append(batch, c); len(batch) < foldBatch {
+				return nil
+			}
+			return give()
+		})
+		if failed == nil {
+			failed = give()
+		}
+	}()
+	for batch := range batches {
+		for _, c := range batch {
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+	}
+	return failed
+}
+
+// View reads the board as it was.
+func (p *Past) View(fn func(View) error) error { return fn(View{p.tables}) }
+
+// EachCard is Store.EachCard for the board as it was.
+func (p *Past) EachCard(fn func(View, *Task) error) (err error) {
+	p.tables.tasks.Scan(func(_ string, t *Task) bool {
+		c := *t
+		err = fn(View{p.tables}, &c)
+		return err == nil
+	})
+	return err
+}
+
+// TaskCommits is Store.TaskCommits for the board as it was.
+func (p *Past) TaskCommits(task string, from uint64, fn func(eventlog.Commit) error) error {
+	err := p.store.TaskCommits(task, from, func(c eventlog.Commit) error {
+		if c.Number > p.Head.Commit {
+			return errOne
+		}
+		return fn(c)
+	})
+	if errors.Is(err, errOne) {
+		return nil
+	}
+	return err
+}
+
+// pastTables are tables in memory that keep the rows of cards and runs as they are: a
+// fold of a whole log decodes and encodes nothing, which is most of its work.
+type pastTables struct {
+	*eventlog.Mem // the other tables
+	tasks         btree.Map[string, *Task]
+	runs          btree.Map[uint64, *Run]
+}
+
+func newPastTables() *pastTables { return &pastTables{Mem: eventlog.NewMem([16]byte{})} }
+
+// rowKeeper is tables that keep rows as they are. What they give belongs to them.
+type rowKeeper interface {
+	task(id string) *Task
+	run(id uint64) *Run
+	setTask(t *Task)
+	setRun(r *Run)
+}
+
+func (p *pastTables) task(id string) *Task {
+	t, _ := p.tasks.Get(id)
+	return t
+}
+
+func (p *pastTables) run(id uint64) *Run {
+	r, _ := p.runs.Get(id)
+	return r
+}
+
+func (p *pastTables) setTask(t *Task) { p.tasks.Set(t.ID, t) }
+func (p *pastTables) setRun(r *Run)   { p.runs.Set(r.ID, r) }
+
+func (p *pastTables) Get(table string, key []byte) []byte {
+	switch table {
+	case tabTasks:
+		if t := p.task(string(key)); t != nil {
+			return encodeRow(t)
+		}
+		return nil
+	case tabRuns:
+		if r := p.run(binary.BigEndian.Uint64(key)); r != nil {
+			return encodeRow(r)
+		}
+		return nil
+	}
+	return p.Mem.Get(table, key)
+}
+
+func (p *pastTables) Scan(table string, from []byte, fn func(k, v []byte) bool) {
+	switch table {
+	case tabTasks:
+		p.tasks.Ascend(string(from), func(id string, t *Task) bool { return fn([]byte(id), encodeRow(t)) })
+	case tabRuns:
+		first := uint64(0)
+		if len(from) >= 8 {
+			first = binary.BigEndian.Uint64(from)
+		}
+		p.runs.Ascend(first, func(id uint64, r *Run) bool {
+			k := num(id)
+			return bytes.Compare(k, from) < 0 || fn(k, encodeRow(r))
+		})
+	default:
+		p.Mem.Scan(table, from, fn)
+	}
+}
