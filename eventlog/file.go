@@ -149,6 +149,44 @@ func (f *File) Read(from uint64, fn func(Commit) error) error {
 	}
 }
 
+// ReadAhead is Read, with another goroutine that reads and checks while fn works: for
+// long logs. What it has read ahead when fn ends it is dropped.
+func (f *File) ReadAhead(from uint64, fn func(Commit) error) error {
+	batches, stop := make(chan []Commit, 4), make(chan struct{})
+	defer close(stop)
+	var failed error // read when batches is closed
+	go func() {
+		defer close(batches)
+		var batch []Commit
+		give := func() error {
+			select {
+			case batches <- batch:
+				batch = make([]Commit, 0, readCommits)
+				return nil
+			case <-stop:
+				return errBatchFull
+			}
+		}
+		failed = f.Read(from, func(c Commit) error {
+			if batch = append(batch, c); len(batch) < readCommits {
+				return nil
+			}
+			return give()
+		})
+		if failed == nil {
+			failed = give()
+		}
+	}()
+	for batch := range batches {
+		for _, c := range batch {
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+	}
+	return failed
+}
+
 // readTimes is how many commits ReadTimes looks at in one transaction.
 const readTimes = 8192
 

@@ -58,7 +58,12 @@ import (
 // block_loop_detected, changes_requested, paused and resumed, and fields to created (reviewer),
 // claimed (reviewer, reviews), blocked (to, requested_kind), completed (reviewed)
 // and review_requested (result, metadata, reviewer).
-const Format = 3
+//
+// # Form 4
+//
+// Adds fields to claimed (active, active_assignee, board_cap, assignee_cap, host_cap),
+// and to the kinds that end a run, blocked and gave_up the limits they were decided by.
+const Format = 4
 
 // The names on disk.
 const (

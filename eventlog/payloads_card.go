@@ -100,6 +100,7 @@ type Blocked struct {
 	// RequestedKind is what was asked for where it could not be had: dependency
 	// without an open parent.
 	RequestedKind string `msgpack:"requested_kind,omitempty" json:"requested_kind,omitempty"`
+	Weighed       `msgpack:",inline"`
 }
 
 // BlockLoop: workers have blocked the card for the same kind of reason again and

@@ -40,6 +40,13 @@ type Claimed struct {
 	Reviewer string `msgpack:"reviewer,omitempty" json:"reviewer,omitempty"`
 	// Reviews is the run whose work this one reviews, 0 in the lane ready.
 	Reviews uint64 `msgpack:"reviews,omitempty" json:"reviews,omitempty"`
+	// What a dispatcher saw when it claimed: how many runs were active beside this one,
+	// on the board and of its assignee, and the caps that it goes by; 0 for none.
+	Active         int `msgpack:"active,omitempty" json:"active,omitempty"`
+	ActiveAssignee int `msgpack:"active_assignee,omitempty" json:"active_assignee,omitempty"`
+	BoardCap       int `msgpack:"board_cap,omitempty" json:"board_cap,omitempty"`
+	AssigneeCap    int `msgpack:"assignee_cap,omitempty" json:"assignee_cap,omitempty"`
+	HostCap        int `msgpack:"host_cap,omitempty" json:"host_cap,omitempty"`
 }
 
 // Spawned: the supervisor of the run registered itself. Only after this may the
@@ -98,6 +105,7 @@ type Reclaimed struct {
 	Evidence string `msgpack:"evidence,omitempty" json:"evidence,omitempty"`
 	ExitCode *int64 `msgpack:"exit_code,omitempty" json:"exit_code,omitempty"`
 	Signal   string `msgpack:"signal,omitempty" json:"signal,omitempty"`
+	Weighed  `msgpack:",inline"`
 }
 
 // ReclaimDeferred: an end was requested, but a process is there that may
@@ -128,6 +136,30 @@ type TerminationRequested struct {
 	MeasuredSeconds int64 `msgpack:"measured_seconds,omitempty" json:"measured_seconds,omitempty"`
 }
 
+// Limits are the settings by which somebody weighed the budgets of a card. They are
+// with every decision that they had part in, so that it can be taken once more; as an
+// array, since that is often. New ones are appended.
+type Limits struct {
+	//lint:ignore U1000 msgpack reads its tag through reflection
+	_msgpack struct{} `msgpack:",as_array"`
+
+	FailureLimit        int64 `json:"failure_limit"`
+	ViolationLimit      int64 `json:"violation_limit"`
+	BlockLimit          int64 `json:"block_limit"`
+	RetryBackoffUS      int64 `json:"retry_backoff_us"`
+	MaxBackoffUS        int64 `json:"max_backoff_us"`
+	RateLimitCooldownUS int64 `json:"rate_limit_cooldown_us"`
+}
+
+// Weighed is the part of an event that names the limits it was decided by; nil in logs
+// of the formats 1 to 3.
+type Weighed struct {
+	Limits *Limits `msgpack:"limits,omitempty" json:"limits,omitempty"`
+}
+
+// By is where the limits go.
+func (w *Weighed) By() **Limits { return &w.Limits }
+
 // End is what the kinds share that close a run because of how its process
 // ended.
 type End struct {
@@ -142,6 +174,7 @@ type End struct {
 	// RetryAt is the moment before which the card is not started again, 0 for
 	// at once; it counts from the commit's own time.
 	RetryAt Time `msgpack:"retry_at,omitempty" json:"retry_at,omitzero"`
+	Weighed `msgpack:",inline"`
 }
 
 // Crashed: the worker ended with a failure, a signal, or without a trace.
@@ -196,7 +229,8 @@ type GaveUp struct {
 	// uncounted or final.
 	Budget string `msgpack:"budget" json:"budget"`
 	// Sticky: only an operator frees it.
-	Sticky bool `msgpack:"sticky,omitempty" json:"sticky,omitempty"`
+	Sticky  bool `msgpack:"sticky,omitempty" json:"sticky,omitempty"`
+	Weighed `msgpack:",inline"`
 }
 
 // Completed: the card is done. With no open run it opens and closes one.
@@ -218,6 +252,7 @@ type Failed struct {
 	Reason  string `msgpack:"reason" json:"reason"`
 	To      string `msgpack:"to" json:"to"`
 	RetryAt Time   `msgpack:"retry_at,omitempty" json:"retry_at,omitzero"`
+	Weighed `msgpack:",inline"`
 }
 
 // Deferred: the worker says to try again later. Never counted.
@@ -225,6 +260,7 @@ type Deferred struct {
 	Reason  string `msgpack:"reason,omitempty" json:"reason,omitempty"`
 	To      string `msgpack:"to" json:"to"`
 	RetryAt Time   `msgpack:"retry_at" json:"retry_at"`
+	Weighed `msgpack:",inline"`
 }
 
 // ReviewRequested closes a run: somebody has to look at its work before the
@@ -247,6 +283,7 @@ type ChangesRequested struct {
 	To     string `msgpack:"to" json:"to"`
 	// Reviewed is the run whose work is sent back.
 	Reviewed uint64 `msgpack:"reviewed" json:"reviewed"`
+	Weighed  `msgpack:",inline"`
 }
 
 // TerminalWorkerReaped: a worker that outlived its closed run was ended by us.

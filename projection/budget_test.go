@@ -277,6 +277,8 @@ func TestLoweredLimit(t *testing.T) {
 			if !ok {
 				t.Fatalf("a %s", events[0].Kind())
 			}
+			equal(t, "the limit on record", g.Limits.FailureLimit, b.limits.FailureLimit)
+			g.Limits = nil
 			equal(t, "the event", *g, eventlog.GaveUp{
 				Budget: "failures", Failures: 1, Limit: 1, LimitSource: c.whose, Reason: "1 of 1 attempts failed; the last: exited with 1",
 			})

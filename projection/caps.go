@@ -72,23 +72,20 @@ func (u Usage) held(assignee string) string {
 	return fmt.Sprintf(", %d of them asked to end and neither proven nor ruled out (kanlog why %s)", n, task)
 }
 
-// fullNow is Full by what the board holds at this moment.
-func (c Caps) fullNow(v View, assignee string, now eventlog.Time) (string, error) {
-	active, err := v.Active()
-	if err != nil {
-		return "", err
+// usage is what takes part of the caps on the board at this moment.
+func (v View) usage(assignee string) (u Usage, err error) {
+	if u.Active, err = v.Active(); err != nil {
+		return u, err
 	}
-	u := Usage{Active: active, Total: len(active)}
-	for _, r := range active {
+	u.Total = len(u.Active)
+	for _, r := range u.Active {
 		if r.Assignee == assignee {
 			u.Mine++
 		}
 	}
 	if u.Alike, err = v.Alike(assignee); err != nil {
-		return "", err
+		return u, err
 	}
-	if u.Pause, err = v.Paused(); err != nil {
-		return "", err
-	}
-	return c.Full(assignee, u, now), nil
+	u.Pause, err = v.Paused()
+	return u, err
 }

@@ -173,7 +173,7 @@ func after(v View, t *Task, open *Run, as Run, now eventlog.Time) (string, Count
 
 // withGaveUp adds the end of a budget to the event that used it up.
 func (l Limits) withGaveUp(t *Task, c Counts, last string, e eventlog.Event) Decision {
-	events := []eventlog.Event{e}
+	events := []eventlog.Event{l.on(e)}
 	if g := l.gaveUp(t, c, last); g != nil {
 		events = append(events, event(t.ID, e.Run, g))
 	}

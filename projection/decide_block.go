@@ -40,7 +40,7 @@ func Block(id, reason, kind string, l Limits, w Writer) Decider {
 			}
 		}
 		if open != nil {
-			events := []eventlog.Event{event(id, open.ID, d)}
+			events := []eventlog.Event{l.on(event(id, open.ID, d))}
 			if n := timesBlocked(t, d.BlockKind); d.To == "" && l.BlockLimit > 0 && n >= l.BlockLimit {
 				events = append(events, event(id, open.ID, &eventlog.BlockLoop{BlockKind: d.BlockKind, Times: n, Limit: l.BlockLimit}))
 			}

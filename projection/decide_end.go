@@ -253,7 +253,7 @@ func (l Limits) book(v View, t *Task, r *Run, e Ending, end eventlog.End, now ev
 	}
 	if code == ExitFinal {
 		end.Error = "exited with 78: it can never work" + rec.outOfMemory()
-		return decided(t.ID, event(t.ID, r.ID, &eventlog.Crashed{End: end, Final: true}),
+		return decided(t.ID, l.on(event(t.ID, r.ID, &eventlog.Crashed{End: end, Final: true})),
 			event(t.ID, r.ID, &eventlog.GaveUp{Budget: "final", Failures: c.Failures, Limit: 1, LimitSource: "built-in", Sticky: true, Reason: end.Error})), nil
 	}
 	end.RetryAt = l.retryAt(now, c.Failures, r.ID)

@@ -84,11 +84,15 @@ func Claim(c ClaimFor, w Writer) Decider {
 			if t.heldAt(now) {
 				return Decision{}, refuse(ErrState, t.ID, "held until %s (%s)", t.HoldUntil, t.HoldReason)
 			}
-			full, err := c.Caps.fullNow(v, t.Starter(), now)
+			u, err := v.usage(t.Starter())
 			if err != nil {
 				return Decision{}, err
 			}
-			if full != "" {
+			if c.Origin == OriginDispatch {
+				d.Active, d.ActiveAssignee = u.Total, u.Mine
+				d.BoardCap, d.AssigneeCap, d.HostCap = c.Caps.Board, c.Caps.Profile, c.Caps.Host
+			}
+			if full := c.Caps.Full(t.Starter(), u, now); full != "" {
 				return Decision{}, refuse(ErrState, t.ID, "%s", full)
 			}
 		}
@@ -100,7 +104,7 @@ func Claim(c ClaimFor, w Writer) Decider {
 					return Decision{}, err
 				}
 				if g := c.Limits.gaveUp(t, counts, t.LastError); g != nil {
-					return decided(t.ID, event(t.ID, 0, g)), nil
+					return decided(t.ID, c.Limits.on(event(t.ID, 0, g))), nil
 				}
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"kanlog/eventlog"
 )
 
 // Bounds on what a card may hold, in bytes unless the name says otherwise.
@@ -102,6 +104,30 @@ func DefaultLimits() Limits {
 		RateLimitCooldown: 5 * time.Minute,
 		BlockLimit:        3,
 	}
+}
+
+// on puts the limits on the record of a decision that they had part in.
+func (l Limits) on(e eventlog.Event) eventlog.Event {
+	if w, ok := e.Data.(interface{ By() **eventlog.Limits }); ok {
+		*w.By() = &eventlog.Limits{
+			FailureLimit: l.FailureLimit, ViolationLimit: l.ViolationLimit, BlockLimit: l.BlockLimit,
+			RetryBackoffUS: l.RetryBackoff.Microseconds(), MaxBackoffUS: l.MaxBackoff.Microseconds(), RateLimitCooldownUS: l.RateLimitCooldown.Microseconds(),
+		}
+	}
+	return e
+}
+
+// recorded are the limits on the record of a decision in the place of those in l;
+// false if there are none.
+func (l Limits) recorded(p eventlog.Payload) (Limits, bool) {
+	w, ok := p.(interface{ By() **eventlog.Limits })
+	if !ok || *w.By() == nil {
+		return l, false
+	}
+	r, us := *w.By(), func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+	l.FailureLimit, l.ViolationLimit, l.BlockLimit = r.FailureLimit, r.ViolationLimit, r.BlockLimit
+	l.RetryBackoff, l.MaxBackoff, l.RateLimitCooldown = us(r.RetryBackoffUS), us(r.MaxBackoffUS), us(r.RateLimitCooldownUS)
+	return l, true
 }
 
 // checkText refuses what cannot be kept or shown: too long, not UTF-8, NUL.

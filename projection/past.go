@@ -33,9 +33,6 @@ type Past struct {
 // ErrAhead is a moment that the log has not reached.
 var ErrAhead = errors.New("the log does not go as far")
 
-// foldBatch is how many commits go at once from who reads to who folds.
-const foldBatch = 512
-
 // Past folds the log up to a moment. An event is followed by the rest of its commit,
 // since nobody ever saw a part of one. A time is reached by the last commit that does
 // not lie behind it: clocks go back, and what was written then is a part of what was
@@ -50,7 +47,7 @@ func (s *Store) Past(m Moment, told func(commit uint64)) (*Past, error) {
 		}
 	}
 	p := s.Before()
-	err := s.ahead(1, func(c eventlog.Commit) error {
+	err := s.file.ReadAhead(1, func(c eventlog.Commit) error {
 		if m.Seq == 0 && c.Number > last || m.Seq > 0 && c.Seq > m.Seq {
 			return errOne
 		}
@@ -92,43 +89,6 @@ func (s *Store) lastBy(at eventlog.Time) (last uint64, err error) {
 		}
 	})
 	return last, err
-}
-
-// ahead is Commits, with another goroutine that reads and checks while fn works.
-func (s *Store) ahead(from uint64, fn func(eventlog.Commit) error) error {
-	batches, stop := make(chan []eventlog.Commit, 4), make(chan struct{})
-	defer close(stop)
-	var failed error // read when batches is closed
-	go func() {
-		defer close(batches)
-		var batch []eventlog.Commit
-		give := func() error {
-			select {
-			case batches <- batch:
-				batch = make([]eventlog.Commit, 0, foldBatch)
-				return nil
-			case <-stop:
-				return errOne
-			}
-		}
-		failed = s.Commits(from, func(c eventlog.Commit) error {
-			if batch = append(batch, c); len(batch) < foldBatch {
-				return nil
-			}
-			return give()
-		})
-		if failed == nil {
-			failed = give()
-		}
-	}()
-	for batch := range batches {
-		for _, c := range batch {
-			if err := fn(c); err != nil {
-				return err
-			}
-		}
-	}
-	return failed
 }
 
 // View reads the board as it was.
