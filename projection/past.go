@@ -28,6 +28,11 @@ type Past struct {
 
 	store  *Store
 	tables *pastTables
+
+	// What the log says about the settings by then.
+	limits   Limits
+	boardCap int
+	caps     map[string]int // of the assignees that a dispatcher has claimed for
 }
 
 // ErrAhead is a moment that the log has not reached.
@@ -66,7 +71,9 @@ func (s *Store) Past(m Moment, told func(commit uint64)) (*Past, error) {
 }
 
 // Before is the board before its first commit.
-func (s *Store) Before() *Past { return &Past{store: s, tables: newPastTables()} }
+func (s *Store) Before() *Past {
+	return &Past{store: s, tables: newPastTables(), limits: DefaultLimits(), caps: map[string]int{}}
+}
 
 // Apply folds the next commit.
 func (p *Past) Apply(c eventlog.Commit) error {
@@ -78,7 +85,55 @@ func (p *Past) Apply(c eventlog.Commit) error {
 	}
 	p.Head = eventlog.Head{Commit: c.Number, Seq: c.Seq + uint64(len(c.Events)) - 1, Hash: c.Hash}
 	p.At, p.Actor = c.At, c.Actor
+	for _, e := range c.Events {
+		p.limits, _ = p.limits.recorded(e.Data)
+		if d, ok := e.Data.(*eventlog.Claimed); ok && d.Origin == OriginDispatch {
+			p.boardCap, p.caps[d.Assignee] = d.BoardCap, d.AssigneeCap
+		}
+	}
 	return nil
+}
+
+// Step is Apply event by event: before and after are called around each of them.
+func (p *Past) Step(c eventlog.Commit, before, after func(i int) error) error {
+	for i := range c.Events {
+		if err := before(i); err != nil {
+			return err
+		}
+		one := c
+		one.Seq, one.Events = c.Seq+uint64(i), c.Events[i:i+1]
+		if i > 0 {
+			p.Head.Commit-- // the same commit goes on
+		}
+		if err := p.Apply(one); err != nil {
+			return err
+		}
+		if err := after(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Limits are those that the newest decision was taken by that names any, else the
+// contract's.
+func (p *Past) Limits() Limits { return p.limits }
+
+// Admission is what the log alone tells of what a dispatcher could start: it knows the
+// assignees that one has claimed for before, and the caps that it named then.
+func (p *Past) Admission() Admission {
+	w := Admission{Profiles: map[string]bool{}}
+	for name := range p.caps {
+		w.Profiles[name] = true
+	}
+	w.Full = func(assignee string) string {
+		u, err := View{p.tables}.usage(assignee)
+		if err != nil {
+			return err.Error()
+		}
+		return Caps{Board: p.boardCap, Profile: p.caps[assignee]}.Full(assignee, u, p.At)
+	}
+	return w
 }
 
 // lastBy is the number of the last commit that is not later than a time, 0 if all are.
@@ -116,6 +171,21 @@ func (p *Past) TaskCommits(task string, from uint64, fn func(eventlog.Commit) er
 		return nil
 	}
 	return err
+}
+
+// RecentRuns is Store.RecentRuns for the board as it was.
+func (p *Past) RecentRuns(max int, fn func(*Run)) (all bool, err error) {
+	all = true
+	p.tables.runs.Reverse(func(_ uint64, r *Run) bool {
+		if max--; max < 0 {
+			all = false
+			return false
+		}
+		c := *r
+		fn(&c)
+		return true
+	})
+	return all, nil
 }
 
 // pastTables are tables in memory that keep the rows of cards and runs as they are: a

@@ -37,6 +37,7 @@ type app struct {
 
 	set      *settings
 	store    *projection.Store
+	past     *projection.Past // what reading verbs read in the place of the store, or nil
 	boardDir string
 	uuid     *[16]byte // of the board, once it was read
 }
@@ -134,6 +135,22 @@ func (a *app) board() (*projection.Store, error) {
 	return a.store, nil
 }
 
+// reading is a board for who only reads: as it is, or as it was.
+type reading interface {
+	View(fn func(projection.View) error) error
+	EachCard(fn func(projection.View, *projection.Task) error) error
+	TaskCommits(task string, from uint64, fn func(eventlog.Commit) error) error
+	RecentRuns(max int, fn func(*projection.Run)) (all bool, err error)
+}
+
+// reads returns what the reading verbs read.
+func (a *app) reads() (reading, error) {
+	if a.past != nil {
+		return a.past, nil
+	}
+	return a.board()
+}
+
 // init makes the chosen board.
 func (a *app) init() (created bool, err error) {
 	o, err := a.options()
@@ -221,7 +238,7 @@ func (a *app) updateThen(verb string, w projection.Writer, d projection.Decider,
 
 // view reads the chosen board.
 func (a *app) view(fn func(projection.View) error) error {
-	s, err := a.board()
+	s, err := a.reads()
 	if err != nil {
 		return err
 	}

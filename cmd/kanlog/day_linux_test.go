@@ -32,6 +32,9 @@ func init() {
 	}
 }
 
+// dayCap is how many workers there are at once; some of them only hang about.
+const dayCap = 24
+
 // dayWorker behaves by a hash of its run's number (dayBehaviour): most do their work,
 // the others do what workers do. Those that hang are ended by their time, which the
 // daemon's clock runs out of long before ours does.
@@ -72,7 +75,7 @@ func lingers(r *projection.Run) bool {
 func TestDay(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("PATH", filepath.Dir(program(t))+":"+os.Getenv("PATH"))
-	settings := fmt.Sprintf(`max_in_progress = 12
+	settings := fmt.Sprintf(`max_in_progress = %d
 min_free_memory = 0
 kill_grace = "1s"
 terminal_grace = "5m"
@@ -80,8 +83,8 @@ keep_workspaces = "6h"
 [profiles.w]
 command = ["sh", "-c", %q]
 on_clean_exit = "complete"
-max_runtime = "30m"
-`, dayWorker)
+max_runtime = "20m"
+`, dayCap, dayWorker)
 	if err := os.WriteFile(filepath.Join(home, settingsName), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +137,7 @@ max_runtime = "30m"
 	}
 	// What it holds while it is at work does not grow either, beside a watch over each
 	// worker there is.
-	const each = 4 * 12 // of a cap of 12
+	const each = 4 * dayCap
 	if last.goroutines > first.goroutines+each || last.descriptors > first.descriptors+each {
 		t.Errorf("after a quarter of the time: %+v; at the end: %+v", first, last)
 	}
@@ -201,7 +204,7 @@ func (d *day) settle() {
 					what = fmt.Sprintf("run %d of %s is active", r.ID, r.Task)
 				}
 			}
-			if err != nil || len(active) >= 12 {
+			if err != nil || len(active) >= dayCap {
 				return err
 			}
 			return v.Ready("w", func(c *projection.Task) bool {
@@ -248,9 +251,13 @@ func (d *day) cards() (list []*projection.Task) {
 // unfinished tells whether a card will go on by itself, or something of one is left.
 func (d *day) unfinished() bool {
 	for _, c := range d.cards() {
-		if c.Status != projection.Done && c.Status != projection.Blocked || c.Worker != 0 {
-			return true
+		switch c.Status {
+		case projection.Done, projection.Blocked, projection.Triage: // a person's
+			if c.Worker == 0 {
+				continue
+			}
 		}
+		return true
 	}
 	return false
 }

@@ -49,8 +49,14 @@ func (a *app) host(set *settings) tick.Host {
 }
 
 // reasons are the settings, with what the reason function has to know of the host.
-// Not inside a transaction: the other boards are opened.
+// Not inside a transaction: the other boards are opened. Of a board as it was they are
+// what its log says about them, and nothing else: today's may be others.
 func (a *app) reasons() (*settings, error) {
+	if a.past != nil {
+		s := defaults()
+		s.policy.Limits, s.past = a.past.Limits(), a.past
+		return &s, nil
+	}
 	set, err := a.settings()
 	if err == nil {
 		set.host = a.host(set)

@@ -101,6 +101,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"ps": psCmd, "watch": watchCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "daemon": daemonCmd, "stop": haltCmd, "pause": pauseCmd, "resume": resumeCmd, "drain": drainCmd,
 	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
+	"replay": replayCmd, "history": historyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd, "gc": gcCmd,
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"kanlog/eventlog"
 	"kanlog/projection"
+	"kanlog/tick"
 )
 
 // The scenarios under testdata run against the real program with real worker
@@ -124,6 +125,29 @@ func checkBoards(t *testing.T, name, work string) {
 			t.Errorf("%s: the tables of %s differ after a rebuild:\n%s", name, dir, firstDifference(before, after))
 		}
 		checkPrefixes(t, name, store)
+		checkDecisions(t, name, store)
+	}
+}
+
+// checkDecisions takes every decision of the board once more, by the settings on its
+// record and on the board as it was: each comes out as it did.
+func checkDecisions(t *testing.T, name string, store *projection.Store) {
+	past := store.Before()
+	err := store.Commits(1, func(c eventlog.Commit) error {
+		err := past.View(func(v projection.View) error {
+			r, err := tick.Retake(v, c, tick.WhatIf{})
+			if r.Differs() {
+				t.Errorf("%s: event %d by %s: %s is on record, and today's decision is: %s", name, r.Seq, r.Actor, r.Was, r.Now)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return past.Apply(c)
+	})
+	if err != nil {
+		t.Errorf("%s: decisions: %v", name, err)
 	}
 }
 

@@ -70,7 +70,8 @@ type settings struct {
 	keepWorkspaces time.Duration
 	// minFreeMemory is how many bytes have to be free before anything is started.
 	minFreeMemory int64
-	host          tick.Host // see app.reasons
+	host          tick.Host        // see app.reasons
+	past          *projection.Past // the same, of a board as it was
 	allowNetwork  bool
 }
 

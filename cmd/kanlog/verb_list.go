@@ -156,7 +156,7 @@ func (l *listing) order(cards []*listed) []*listed {
 }
 
 // profileName is whose cards are the caller's.
-func (a *app) profileName(store *projection.Store) (me string, err error) {
+func (a *app) profileName(store reading) (me string, err error) {
 	if me = os.Getenv("KANLOG_PROFILE"); me != "" {
 		return me, nil
 	}
@@ -174,7 +174,7 @@ func (a *app) profileName(store *projection.Store) (me string, err error) {
 }
 
 func (a *app) list(l *listing) error {
-	store, err := a.board()
+	store, err := a.reads()
 	if err != nil {
 		return err
 	}
@@ -221,6 +221,8 @@ func (a *app) list(l *listing) error {
 	case len(cards) == 0:
 		if l.narrowed() {
 			a.warn("no cards that fit")
+		} else if a.past != nil {
+			a.warn("no cards yet")
 		} else {
 			a.warn("no cards (kanlog create makes one)")
 		}
@@ -237,7 +239,7 @@ func (l *listing) first() bool {
 
 // each reads the cards. Where the first ones are enough the board may be as big as
 // it likes; it is read in batches, since a long transaction keeps everybody waiting.
-func (l *listing) each(store *projection.Store, fn func(v projection.View, t *projection.Task) error) error {
+func (l *listing) each(store reading, fn func(v projection.View, t *projection.Task) error) error {
 	if l.limit == 0 || !l.first() {
 		return store.EachCard(fn)
 	}
@@ -270,7 +272,7 @@ type listedJSON struct {
 }
 
 // readListed reads what is printed of each card beside its row.
-func (a *app) readListed(store *projection.Store, l *listing, cards []*listed) error {
+func (a *app) readListed(store reading, l *listing, cards []*listed) error {
 	if !a.asJSON && !l.why {
 		return nil
 	}

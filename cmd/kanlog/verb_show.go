@@ -85,7 +85,7 @@ func (a *app) show(prefix string) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.board()
+	store, err := a.reads()
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (a *app) show(prefix string) error {
 	if err != nil {
 		return err
 	}
-	for i := max(0, len(s.Runs)-tailRuns); i < len(s.Runs); i++ {
+	for i := max(0, len(s.Runs)-tailRuns); i < len(s.Runs) && a.past == nil; i++ {
 		r := &s.Runs[i]
 		if r.OutputTail, err = a.outputTail(r.Task, r.ID); err != nil {
 			a.warn("the output of run %d cannot be read: %v", r.ID, err)
@@ -382,7 +382,7 @@ func (a *app) whyAll() error {
 	if err != nil {
 		return err
 	}
-	store, err := a.board()
+	store, err := a.reads()
 	if err != nil {
 		return err
 	}
@@ -413,6 +413,9 @@ func (a *app) whyAll() error {
 
 // waiting is what the reason function needs beside the board's rows.
 func (s *settings) waiting(v projection.View, now eventlog.Time) (projection.Admission, error) {
+	if s.past != nil {
+		return s.past.Admission(), nil
+	}
 	full, err := tick.Full(v, s.dispatchPolicy(), s.host, now)
 	if err != nil {
 		return projection.Admission{}, err

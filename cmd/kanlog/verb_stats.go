@@ -99,11 +99,11 @@ func (a *app) daemonNow() (j *daemonJSON, words string) {
 }
 
 func (a *app) stats() error {
-	store, err := a.board()
+	store, err := a.reads()
 	if err != nil {
 		return err
 	}
-	set, err := a.settings()
+	profiles, err := a.starters()
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (a *app) stats() error {
 		s.ByStanding[standing] = 0
 	}
 	var oldest, startable *projection.Task
-	profiles, roots := set.profileNames(), projection.Stuck{}
+	roots := projection.Stuck{}
 	err = store.EachCard(func(v projection.View, t *projection.Task) error {
 		standing, err := roots.Standing(v, t, a.now, profiles)
 		if err != nil {
@@ -148,7 +148,9 @@ func (a *app) stats() error {
 		s.OldestReady, s.OldestReadyAgeSeconds = oldest.ID, a.now.Since(oldest.CreatedAt).Seconds()
 	}
 	var daemonWords string
-	s.Daemon, daemonWords = a.daemonNow()
+	if a.past == nil {
+		s.Daemon, daemonWords = a.daemonNow()
+	}
 	var paused *projection.Pause
 	if err := store.View(func(v projection.View) (err error) { paused, err = v.Paused(); return err }); err != nil {
 		return err
@@ -174,10 +176,25 @@ func (a *app) stats() error {
 	if err := a.statsEnd(&s, startable, readySince, oldest); err != nil {
 		return err
 	}
-	if paused != nil {
-		daemonWords += "\n" + paused.String()
+	if a.past == nil {
+		err = a.printf("\ndaemon: %s\n", clean(daemonWords, true))
 	}
-	return a.printf("\ndaemon: %s\n", clean(daemonWords, true))
+	if err == nil && paused != nil {
+		err = a.printf("%s\n", clean(paused.String(), true))
+	}
+	return err
+}
+
+// starters are the assignees that a dispatch can start, or could.
+func (a *app) starters() (map[string]bool, error) {
+	if a.past != nil {
+		return a.past.Admission().Profiles, nil
+	}
+	set, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	return set.profileNames(), nil
 }
 
 func (s *statsJSON) count(t *projection.Task) {
