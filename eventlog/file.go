@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ func (o Options) wait() time.Duration {
 type File struct {
 	dir string
 	o   Options
+	// copy is the path of a store that stands alone, "" for a board's; see OpenCopy.
+	copy string
 }
 
 var _ Log = (*File)(nil)
@@ -59,7 +62,12 @@ func Open(dir string, o Options) *File {
 // Dir is the board's directory, absolute.
 func (f *File) Dir() string { return f.dir }
 
-func (f *File) store() string { return filepath.Join(f.dir, StoreName) }
+func (f *File) store() string {
+	if f.copy != "" {
+		return f.copy
+	}
+	return filepath.Join(f.dir, StoreName)
+}
 
 // Update runs fn in one read-write transaction. If fn returns nil and changed
 // something, that is durable once Update returns nil. If fn returns an error,
@@ -106,12 +114,26 @@ const (
 var errBatchFull = errors.New("batch full")
 
 // Read calls fn for each commit; see Log. The store is free while fn runs, so
-// fn may use it, and commits appended meanwhile are read too.
+// fn may use it, and commits appended meanwhile are read too. If the log is
+// damaged fn sees every commit before the damage.
 func (f *File) Read(from uint64, fn func(Commit) error) error {
+	return f.batches(from, func(batch []Commit, _ [][]byte) error {
+		for _, c := range batch {
+			if err := fn(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// batches is Read, a batch a call, with the bytes of each entry.
+func (f *File) batches(from uint64, fn func(batch []Commit, entries [][]byte) error) error {
 	from = max(from, 1)
 	var last *Commit
 	for {
 		var batch []Commit
+		var entries [][]byte
 		events := 0
 		err := f.View(func(t *Tx) error {
 			if last != nil {
@@ -125,24 +147,21 @@ func (f *File) Read(from uint64, fn func(Commit) error) error {
 					return t.damaged("log: commit %d changed while it was read", last.Number)
 				}
 			}
-			return t.Read(from, func(c Commit) error {
-				batch = append(batch, c)
+			return t.entries(from, func(c Commit, entry []byte) error {
+				batch, entries = append(batch, c), append(entries, bytes.Clone(entry))
 				if events += len(c.Events); len(batch) >= readCommits || events >= readEvents {
 					return errBatchFull
 				}
 				return nil
 			})
 		})
-		if err != nil && err != errBatchFull {
-			return err
-		}
-		for _, c := range batch {
-			if err := fn(c); err != nil {
+		if len(batch) > 0 {
+			if err := fn(batch, entries); err != nil {
 				return err
 			}
 		}
-		if err == nil {
-			return nil
+		if err != errBatchFull {
+			return err
 		}
 		last = &batch[len(batch)-1]
 		from = last.Number + 1
@@ -227,6 +246,9 @@ func (f *File) hold(fn func() error) error {
 	if isPoisoned(f.store()) {
 		return ErrUnknownOutcome
 	}
+	if f.copy != "" {
+		return fn()
+	}
 	lock, err := f.lock()
 	if err != nil {
 		return err
@@ -280,6 +302,9 @@ func (f *File) lockAt(path string) (*Lock, error) {
 }
 
 func (f *File) transact(write bool, fn func(*Tx) error) error {
+	if write && f.copy != "" {
+		return errCopy
+	}
 	s, err := begin(f.store(), write, f.o.wait())
 	if err != nil {
 		return err
@@ -301,6 +326,9 @@ func (f *File) transact(write bool, fn func(*Tx) error) error {
 // checkID compares the store with the identity that the board's directory
 // keeps, so that a store copied over another is found.
 func (f *File) checkID(uuid [16]byte) error {
+	if f.copy != "" {
+		return nil
+	}
 	text, err := readSmall(filepath.Join(f.dir, runsName, idName), 64)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -66,15 +66,11 @@ func copyLog(from *Tx, b batches, fold func(*Tx, Commit) error) error {
 		atStep("rebuild batch")
 		end := min(next+rebuildBatch, head.Commit+1)
 		err := b.update(func(to *Tx) error {
-			err := from.Read(next, func(c Commit) error {
+			err := from.entries(next, func(c Commit, entry []byte) error {
 				if c.Number == end {
 					return errBatchFull
 				}
-				// Verbatim: encoding c again could differ for an older form.
-				if err := to.appendEntry(c, from.get(from.log, number(c.Number))); err != nil {
-					return err
-				}
-				return fold(to, c)
+				return to.take(c, entry, fold)
 			})
 			if err == errBatchFull {
 				return nil
@@ -89,19 +85,35 @@ func copyLog(from *Tx, b batches, fold func(*Tx, Commit) error) error {
 	return nil
 }
 
+// take stores an entry of another store's log as it is, and folds it.
+func (t *Tx) take(c Commit, entry []byte, fold func(*Tx, Commit) error) error {
+	if err := t.appendEntry(c, entry); err != nil {
+		return err
+	}
+	return fold(t, c)
+}
+
 // batches is a store being written aside, which nobody else can see.
 type batches struct {
 	db   *bolt.DB
 	path string
 }
 
+// update runs fn in a transaction that takes over what another log holds and may
+// append nothing of its own.
 func (b batches) update(fn func(*Tx) error) error {
+	return b.extend(func(t *Tx) error {
+		t.frozen = "a rebuild may not append to the log"
+		return fn(t)
+	})
+}
+
+func (b batches) extend(fn func(*Tx) error) error {
 	return b.db.Update(func(btx *bolt.Tx) error {
 		t, err := loadTx(btx, pages{path: b.path}, metaPage{})
 		if err != nil {
 			return err
 		}
-		t.frozen = "a rebuild may not append to the log"
 		if err := fn(t); err != nil {
 			return err
 		}
@@ -138,8 +150,29 @@ func writeAside(path string, id identity, fill func(batches) error) error {
 	if err == nil {
 		err = db.Close()
 	}
+	if err == nil {
+		err = trim(path)
+	}
 	atStep("aside written")
 	return asideErr(err)
+}
+
+// trim cuts what bbolt laid out behind the last page in use: it grows a file by
+// doubling it, later by 16 MiB, and does so again when it needs to.
+func trim(path string) error {
+	file, err := openFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	meta, err := checkPages(file)
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(int64(meta.high) * int64(meta.pageSize)); err != nil {
+		return err
+	}
+	return file.Sync()
 }
 
 func asideErr(err error) error {

@@ -49,6 +49,7 @@ sync board.db.new
 fsync board.db.new
 write board.db.new
 sync board.db.new
+fsync board.db.new
 rename board.db.new board.db
 fsync default
 write board-id
@@ -67,6 +68,7 @@ sync board.db.new
 fsync board.db.new
 write board.db.new
 sync board.db.new
+fsync board.db.new
 rename board.db.new board.db
 fsync default
 done

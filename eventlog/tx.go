@@ -236,32 +236,37 @@ func (t *Tx) appendEntry(c Commit, entry []byte) error {
 // Read calls fn for each commit from number from (0 means 1) to the end, in
 // order, each checked against its hash. fn's error ends it and is returned.
 func (t *Tx) Read(from uint64, fn func(Commit) error) error {
-	head, err := t.Head()
-	if err != nil {
-		return err
-	}
+	return t.entries(from, func(c Commit, _ []byte) error { return fn(c) })
+}
+
+// entries is Read with the bytes of each entry, valid only inside fn.
+//
+// The end of the log is checked last and not first: of a log whose end is damaged
+// everything before that is still read.
+func (t *Tx) entries(from uint64, fn func(Commit, []byte) error) error {
 	from = max(from, 1)
-	if from > head.Commit {
-		return nil
-	}
-	before, err := t.headAt(from - 1)
-	if err != nil {
-		return err
-	}
-	for n := from; n <= head.Commit; n++ {
-		c, err := t.commit(n, before.Hash)
+	if last := t.log.Sequence(); from <= last {
+		before, err := t.headAt(from - 1)
 		if err != nil {
 			return err
 		}
-		if c.Seq != before.Seq+1 {
-			return t.damaged("log: commit %d begins with event %d, want %d", n, c.Seq, before.Seq+1)
-		}
-		before = headOf(c)
-		if err := fn(c); err != nil {
-			return err
+		for n := from; n <= last; n++ {
+			c, err := t.commit(n, before.Hash)
+			if err != nil {
+				return err
+			}
+			if c.Seq != before.Seq+1 {
+				return t.damaged("log: commit %d begins with event %d, want %d", n, c.Seq, before.Seq+1)
+			}
+			before = headOf(c)
+			// Verbatim: encoding c again could differ for an older form.
+			if err := fn(c, t.get(t.log, number(n))); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	_, err := t.Head()
+	return err
 }
 
 // Get returns the value of key in a table, nil if there is none. It is valid

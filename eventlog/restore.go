@@ -1,0 +1,143 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Restoring is what Restore is told beside the board and the copy.
+type Restoring struct {
+	// Fold is called as in Rebuild.
+	Fold func(*Tx, Commit) error
+	// Last runs in one transaction on the finished store and may append to it.
+	Last func(*Tx) error
+	// Check looks at the finished store before it takes its place.
+	Check func(*File) error
+	// Before looks at the store that is to be replaced, if it can be read, and may
+	// say no. From there on nobody is in it.
+	Before func(*Tx) error
+	// Keep is the name in the board's directory under which the store that is
+	// there stays. Without it a board that is there is refused, fs.ErrExist.
+	Keep string
+}
+
+// Restore makes the store of the board slug in home anew from the log of a store
+// that stands alone, and the board if it is not there. The copy is read and the
+// new store is finished and checked before anything of the board is touched; it
+// takes the old one's place in one step. A kill at any moment leaves the one or
+// the other, or no board where there was none.
+//
+// A board's directory belongs to one board for ever: the store of another one is
+// refused as Foreign. The caller holds LockHome of home.
+//
+// kept tells whether there was a store to keep. ErrUnknownOutcome: the new store is
+// in its place, but may be gone after a crash.
+func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, err error) {
+	f := Open(BoardDir(home, slug), o)
+	if err := checkFS(nearest(f.dir), o); err != nil {
+		return false, err
+	}
+	if isPoisoned(f.store()) {
+		return false, ErrUnknownOutcome
+	}
+	there, err := exists(filepath.Join(f.dir, runsName))
+	switch {
+	case err != nil:
+		return false, err
+	case there && r.Keep == "":
+		return false, &fs.PathError{Op: "restore", Path: f.dir, Err: fs.ErrExist}
+	case !there:
+		if err := makeDirs(f.dir); err != nil {
+			return false, err
+		}
+	}
+	lock, err := LockWait(filepath.Join(f.dir, lockName), o.wait())
+	if err != nil {
+		return false, err
+	}
+	defer lock.Unlock()
+	uuid, err := f.makeRestored(from, r)
+	if err != nil {
+		return false, err
+	}
+	if there {
+		kept, err = f.keepStore(r.Keep)
+	}
+	if err == nil {
+		atStep("old store kept")
+		err = replace(f.dir, filepath.Join(f.dir, asideName))
+	}
+	switch {
+	case errors.Is(err, ErrUnknownOutcome):
+		poison(f.store())
+		return kept, err
+	case err != nil:
+		os.Remove(filepath.Join(f.dir, asideName))
+		return false, err
+	case there:
+		return kept, nil
+	}
+	return false, f.makeRuns(uuid)
+}
+
+// makeRestored finishes the new store aside, and says whose it is.
+func (f *File) makeRestored(from *File, r Restoring) (uuid [16]byte, err error) {
+	var id identity
+	var head Head
+	err = from.View(func(t *Tx) (err error) {
+		id = t.identity
+		head, err = t.Head()
+		return err
+	})
+	if err != nil {
+		return uuid, err
+	}
+	if err := f.checkID(id.uuid); err != nil {
+		return uuid, err
+	}
+	// What cannot be read cannot say no: it is what is to be replaced. It is kept.
+	if err := f.transact(false, r.Before); err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, fs.ErrNotExist) {
+		return uuid, err
+	}
+	id.tablesFormat = 0
+	aside := filepath.Join(f.dir, asideName)
+	err = writeAside(aside, id, func(b batches) error {
+		if err := from.copyTo(b, head, r.Fold); err != nil {
+			return err
+		}
+		atStep("log restored")
+		return b.extend(r.Last)
+	})
+	if err == nil {
+		err = r.Check(OpenCopy(aside, f.o))
+	}
+	if err != nil {
+		os.Remove(aside)
+	}
+	return id.uuid, err
+}
+
+// keepStore gives the store that is there a second name, durably, so that there is
+// no moment without one. A kill before it is replaced leaves both names on one file.
+func (f *File) keepStore(name string) (kept bool, err error) {
+	path := filepath.Join(f.dir, name)
+	err = os.Link(f.store(), path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil // it is missing: that is why somebody restores it
+	case err != nil:
+		return false, fmt.Errorf("keep the old store: %w", err)
+	}
+	return true, syncDir(f.dir)
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
