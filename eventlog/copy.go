@@ -17,31 +17,46 @@ func OpenCopy(path string, o Options) *File {
 	return f
 }
 
+// IsCopy tells whether the store stands alone.
+func (f *File) IsCopy() bool { return f.copy != "" }
+
 var errCopy = errors.New("a store that stands alone is only read")
 
-// Copy writes the log up to its present end into a new store at path, which is
-// durable but for its name when Copy returns nil; what stands at path is
-// replaced. fold is called as in Rebuild, and may append nothing.
+// Copy writes the log up to its present end into a new store at path, by way of the
+// file aside. fold is called as in Rebuild, and may append nothing; check looks at
+// the finished store, which gets its name only if it returns nil. Without over an
+// error that is fs.ErrExist if something has that name; with it that is replaced in
+// one step. The copy is durable once Copy returns nil; on an error none is left.
 //
 // Others wait for one batch at a time only, as with Read: what they append
-// meanwhile is not copied. On an error nothing is left at path.
-func (f *File) Copy(path string, fold func(*Tx, Commit) error) (head Head, err error) {
+// meanwhile is not copied. One Copy at a time uses aside; what a killed one left
+// there is removed.
+func (f *File) Copy(aside, path string, over bool, fold func(*Tx, Commit) error, check func(*File) error) (err error) {
 	var id identity
+	var head Head
 	err = f.View(func(t *Tx) (err error) {
 		id = t.identity
 		head, err = t.Head()
 		return err
 	})
 	if err != nil {
-		return Head{}, err
+		return err
 	}
 	id.tablesFormat = 0 // until fold says otherwise
-	err = writeAside(path, id, func(b batches) error { return f.copyTo(b, head, fold) })
-	if err != nil {
-		os.Remove(path)
-		return Head{}, fmt.Errorf("copy: %w", err)
+	err = writeAside(aside, id, func(b batches) error { return f.copyTo(b, head, fold) })
+	if err == nil {
+		err = check(OpenCopy(aside, f.o))
 	}
-	return head, nil
+	if err == nil {
+		atStep("copy checked")
+		err = place(aside, path, over)
+	}
+	if err != nil {
+		os.Remove(aside)
+		return err
+	}
+	atStep("copy placed")
+	return syncDir(filepath.Dir(path))
 }
 
 // copyTo copies the log through head into b.
@@ -79,18 +94,7 @@ func (f *File) copyTo(b batches, head Head, fold func(*Tx, Commit) error) error 
 	return nil
 }
 
-// Place gives the finished file aside its name, durably. Without over an error
-// that is fs.ErrExist if something has that name; with it that is replaced in one
-// step.
-func Place(aside, path string, over bool) error {
-	if err := place(aside, path, over); err != nil {
-		os.Remove(aside)
-		return err
-	}
-	atStep("placed")
-	return syncDir(filepath.Dir(path))
-}
-
+// place gives the file aside its name.
 func place(aside, path string, over bool) error {
 	if !over {
 		// A link, since a rename would replace what came there meanwhile.

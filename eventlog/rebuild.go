@@ -31,6 +31,9 @@ const rebuildBatch = 1024
 // Others wait meanwhile. A kill at any moment leaves either store whole, and an
 // error of fold or of the disk leaves the old one.
 func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
+	if f.copy != "" {
+		return errCopy
+	}
 	return f.hold(func() error {
 		old, err := begin(f.store(), false, f.o.wait())
 		if err != nil {

@@ -123,6 +123,9 @@ func (f *File) makeRestored(from *File, r Restoring) (uuid [16]byte, err error) 
 // keepStore gives the store that is there a second name, durably, so that there is
 // no moment without one. A kill before it is replaced leaves both names on one file.
 func (f *File) keepStore(name string) (kept bool, err error) {
+	if err := f.dropLinks(); err != nil {
+		return false, err
+	}
 	path := filepath.Join(f.dir, name)
 	err = os.Link(f.store(), path)
 	switch {
@@ -132,6 +135,28 @@ func (f *File) keepStore(name string) (kept bool, err error) {
 		return false, fmt.Errorf("keep the old store: %w", err)
 	}
 	return true, syncDir(f.dir)
+}
+
+// dropLinks removes the second names that a restore gave the store and was killed
+// before it replaced it: what is written to the one changes the other.
+func (f *File) dropLinks() error {
+	store, err := os.Stat(f.store())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries, err2 := os.ReadDir(f.dir)
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.Name() != StoreName && os.SameFile(store, info) {
+			if err := os.Remove(filepath.Join(f.dir, e.Name())); err != nil {
+				return fmt.Errorf("restore: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 func exists(path string) (bool, error) {

@@ -168,14 +168,8 @@ func (s *Store) EachCard(fn func(View, *Task) error) error {
 	}
 }
 
-// NewestCommit is the end of the log.
-func (s *Store) NewestCommit() (head eventlog.Head, err error) {
-	err = s.view(func(tx *eventlog.Tx) (err error) {
-		head, err = tx.Head()
-		return err
-	})
-	return head, err
-}
+// NewestCommit is the end of the log. The tables are not looked at.
+func (s *Store) NewestCommit() (eventlog.Head, error) { return s.file.Head() }
 
 // Stamp differs after every commit; see eventlog.File.Stamp.
 func (s *Store) Stamp() string { return s.file.Stamp() }
@@ -189,11 +183,12 @@ func (s *Store) UUID() ([16]byte, error) {
 
 // Rebuild drops the tables and folds the log anew. The store is replaced by
 // rename, so a kill leaves the old or the new one.
-func (s *Store) Rebuild() error {
-	return s.file.Rebuild(func(tx *eventlog.Tx, c eventlog.Commit) error {
-		tx.SetTablesFormat(TablesFormat)
-		return Fold(tx, c)
-	})
+func (s *Store) Rebuild() error { return s.file.Rebuild(refold) }
+
+// refold makes the tables of this program from the beginning.
+func refold(tx *eventlog.Tx, c eventlog.Commit) error {
+	tx.SetTablesFormat(TablesFormat)
+	return Fold(tx, c)
 }
 
 // Commits reads the commits numbered from on, in bounded batches, without

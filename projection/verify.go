@@ -21,6 +21,19 @@ type Report struct {
 	Problem string `json:"problem"`
 	// Trusted is the last commit before it.
 	Trusted uint64 `json:"trusted_through_commit"`
+	// FirstBad is the commit in which it is, or that cannot be read for it; 0 if it
+	// is not in the log.
+	FirstBad uint64 `json:"first_bad_commit"`
+	// Noted is the head that was asked for.
+	Noted *Noted `json:"noted,omitempty"`
+}
+
+// Checking is what Verify is told.
+type Checking struct {
+	// Noted is a head that the log must contain, nil for none.
+	Noted *Noted
+	// Each, if set, is called after each commit.
+	Each func(commit uint64)
 }
 
 // Verify checks the chain and the numbering, folds the log anew, checks the
@@ -29,14 +42,20 @@ type Report struct {
 //
 // The log is read in batches, so that others do not wait for it; only what came
 // in meanwhile and the comparison itself are one transaction.
-func (s *Store) Verify() (Report, error) {
-	var rep Report
+func (s *Store) Verify() (Report, error) { return s.VerifyWith(Checking{}) }
+
+// VerifyWith is Verify with more to look at.
+func (s *Store) VerifyWith(q Checking) (Report, error) {
+	rep := Report{Noted: q.Noted}
 	uuid, err := s.UUID()
 	if err != nil {
 		return rep, err
 	}
 	fresh := eventlog.NewMem(uuid)
 	a := auditor{fresh: fresh}
+	if start, err := fresh.Head(); err == nil && q.Noted != nil {
+		q.Noted.see(start)
+	}
 	each := func(c eventlog.Commit) error {
 		if err := a.commit(c); err != nil {
 			return err
@@ -44,16 +63,26 @@ func (s *Store) Verify() (Report, error) {
 		rep.Commits, rep.Trusted = c.Number, c.Number
 		rep.Events = c.Seq + uint64(len(c.Events)) - 1
 		rep.Head = fmt.Sprintf("%x", c.Hash)
+		if q.Noted != nil {
+			q.Noted.see(eventlog.Head{Commit: c.Number, Seq: rep.Events, Hash: c.Hash})
+		}
+		if q.Each != nil {
+			q.Each(c.Number)
+		}
 		return nil
 	}
+	inLog := true
 	err = s.file.Read(1, each)
 	if err == nil {
-		err = s.view(func(tx *eventlog.Tx) error {
+		err = s.viewTables(func(tx *eventlog.Tx, old bool) error {
 			if err := tx.Read(rep.Commits+1, each); err != nil {
 				return err
 			}
-			if rep.Problem = compare(fresh, tx); rep.Problem != "" {
-				return nil
+			inLog = false
+			if !old {
+				if rep.Problem = compare(fresh, tx); rep.Problem != "" {
+					return nil
+				}
 			}
 			// Last, since what it finds is harder to read: nothing that was
 			// looked at may stand where the next write goes.
@@ -63,8 +92,23 @@ func (s *Store) Verify() (Report, error) {
 	rep.Tasks, rep.Runs = a.tasks, a.runs
 	if errors.Is(err, eventlog.ErrRefused) || errors.Is(err, ErrInconsistent) {
 		rep.Problem, err = err.Error(), nil
+		if inLog {
+			rep.FirstBad = rep.Trusted + 1
+		}
+	}
+	if err == nil && rep.Problem == "" && q.Noted != nil {
+		rep.Problem = q.Noted.missing(rep.Commits)
 	}
 	return rep, err
+}
+
+// viewTables is view, but for the tables of a copy: those are never made anew, and
+// old tells that they are of another format.
+func (s *Store) viewTables(fn func(tx *eventlog.Tx, old bool) error) error {
+	if !s.file.IsCopy() {
+		return s.view(func(tx *eventlog.Tx) error { return fn(tx, false) })
+	}
+	return s.file.View(func(tx *eventlog.Tx) error { return fn(tx, checkTables(tx) != nil) })
 }
 
 // tableSet is tables that can be listed.
