@@ -98,6 +98,24 @@ func askRunLock(path, inode string) (lockState, error) {
 	}
 }
 
+// OutputHeld tells whether anything of a run has its output file open, of whatever
+// run it is.
+func OutputHeld(path string) (bool, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == syscall.EWOULDBLOCK {
+		return true, nil
+	}
+	return false, err
+}
+
 func flock(f *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how)

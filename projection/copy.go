@@ -41,6 +41,9 @@ type Restoration struct {
 	Limits Limits
 	// Keep is the name that the store which is there gets; see eventlog.Restoring.
 	Keep string
+	// Ready is called with the finished store, when nothing says no any more, right
+	// before it takes its place.
+	Ready func(*Store) error
 }
 
 // Restored is what became of a board.
@@ -73,6 +76,9 @@ func Restore(home, slug string, from *Store, o eventlog.Options, r Restoration) 
 			rep, err := whole(&Store{f})
 			if err == nil && rep.Commits != res.Head.Commit {
 				err = fmt.Errorf("%w: it ends with commit %d, not %d", ErrDamaged, rep.Commits, res.Head.Commit)
+			}
+			if err == nil {
+				err = r.Ready(&Store{f})
 			}
 			return err
 		},

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -64,14 +65,14 @@ func exitCode(err error) int {
 		return exitRefused
 	case errors.Is(err, eventlog.ErrBusy):
 		return exitBusy
-	case errors.Is(err, eventlog.ErrRefused), errors.Is(err, projection.ErrInconsistent):
+	case errors.Is(err, eventlog.ErrRefused), errors.Is(err, projection.ErrInconsistent), errors.Is(err, projection.ErrDamaged):
 		return exitStore
 	}
 	return exitFailed
 }
 
 // hint adds what to do about an error, where that is not plain from its words.
-func hint(err error) string {
+func (a *app) hint(err error) string {
 	var r *eventlog.RefusedError
 	switch {
 	case errors.Is(err, eventlog.ErrNoBoard):
@@ -82,6 +83,12 @@ func hint(err error) string {
 			return "use the newer kanlog that wrote it"
 		case eventlog.Network:
 			return "put the board on a local disk, or set allow_network_store = true if you know that one machine only uses it"
+		}
+		if r.Path != filepath.Join(a.boardDir, eventlog.StoreName) {
+			return "" // a backup
+		}
+		if command, newest := a.restoreCommand(); newest != nil {
+			return fmt.Sprintf("the file was not touched; the newest backup ends with commit %d, and this puts it in its place and keeps the file: %s", newest.head.Commit, command)
 		}
 		return "the file was not touched: keep it, and put a backup in its place"
 	}

@@ -22,13 +22,14 @@ func (f runFiles) run(task string, run uint64, ending string) string {
 const (
 	outputEnding  = ".log"
 	contextEnding = ".context.md"
+	recordEnding  = ".exit"
 )
 
 // output is where a run's stdout and stderr go; it carries the run lock.
 func (f runFiles) output(task string, run uint64) string { return f.run(task, run, outputEnding) }
 
 // record is where a supervisor writes how its run ended.
-func (f runFiles) record(task string, run uint64) string { return f.run(task, run, ".exit") }
+func (f runFiles) record(task string, run uint64) string { return f.run(task, run, recordEnding) }
 
 // context is the file with everything known about the card.
 func (f runFiles) context(task string, run uint64) string { return f.run(task, run, contextEnding) }
@@ -57,6 +58,9 @@ func (f runFiles) worktreeLock(task string) string { return f.scratch(task) + ".
 // daemonLock is held by the board's daemon while it is there; who it is stands in
 // it, for people and for stop.
 func (f runFiles) daemonLock() string { return filepath.Join(f.dir, "daemon.lock") }
+
+// backupLock is held while a backup is written.
+func (f runFiles) backupLock() string { return filepath.Join(f.dir, "backup.lock") }
 
 // gcLock is held by a gc; gcStateName is what it leaves for the next one.
 func (f runFiles) gcLock() string { return filepath.Join(f.dir, "gc.lock") }

@@ -23,7 +23,7 @@ func run(args []string, out, errw io.Writer) int {
 		var coded *codedError
 		if !errors.As(err, &coded) {
 			fmt.Fprintf(errw, "kanlog: %s\n", clean(err.Error(), true))
-			if h := hint(err); h != "" {
+			if h := a.hint(err); h != "" {
 				fmt.Fprintf(errw, "kanlog: %s\n", h)
 			}
 		}
@@ -103,6 +103,7 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
 	"replay": replayCmd, "history": historyCmd,
 	"verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd, "gc": gcCmd,
+	"head": headCmd, "backup": backupCmd, "restore": restoreCmd, "compact": compactCmd,
 }
 
 // plainVerb is the verb of a call that has nothing but common flags before it, ""

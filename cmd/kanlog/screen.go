@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +12,16 @@ import (
 type screen struct {
 	width  int // columns; 0: unknown or no terminal
 	colour bool
+}
+
+// onTerminal tells whether somebody may be watching what is written.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
 }
 
 // screen asks each time, since a terminal may have become wider.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"kanlog/projection"
 )
 
 func initCmd(a *app) *cobra.Command {
@@ -45,50 +47,6 @@ func (a *app) printBoard(already string, form map[string]any) error {
 	return nil
 }
 
-func verifyCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Check the log, the tables and the invariants; name the first thing wrong",
-		Long: `verify checks the hash chain and the numbering of the log, folds it anew, checks
-the invariants (docs/invariants.md) after each event, and compares the tables with the
-fresh fold. It changes nothing. Exit 6: something is wrong.`,
-		Example: "  kanlog verify\n  kanlog verify --json",
-		Args:    exactly(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
-			s, err := a.board()
-			if err != nil {
-				return err
-			}
-			rep, err := s.Verify()
-			if err != nil {
-				return err
-			}
-			if a.asJSON {
-				if err := a.json(rep); err != nil {
-					return err
-				}
-			} else if rep.Problem == "" {
-				if err := a.printf("whole: %d commits, %d events, %d cards, %d runs; head %s\n", rep.Commits, rep.Events, rep.Tasks, rep.Runs, short(rep.Head)); err != nil {
-					return err
-				}
-			}
-			if rep.Problem != "" {
-				a.warn("verify: %s", rep.Problem)
-				a.warn("what stands before it can be trusted: commits 1 to %d", rep.Trusted)
-				return &codedError{exitStore}
-			}
-			return nil
-		},
-	}
-}
-
-func short(hash string) string {
-	if len(hash) > 16 {
-		return hash[:16]
-	}
-	return "-"
-}
-
 func rebuildCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild",
@@ -103,15 +61,9 @@ rename, so a kill at any moment leaves the one or the other.`,
 			if err != nil {
 				return err
 			}
-			if err := s.Rebuild(); err != nil {
-				return err
-			}
-			rep, err := s.Verify()
+			rep, err := a.rebuild(s)
 			if err != nil {
 				return err
-			}
-			if rep.Problem != "" {
-				return fmt.Errorf("the tables were rebuilt, but verify still says: %w", errors.New(rep.Problem))
 			}
 			if a.asJSON {
 				return a.json(rep)
@@ -119,4 +71,16 @@ rename, so a kill at any moment leaves the one or the other.`,
 			return a.printf("rebuilt from %d commits\n", rep.Commits)
 		},
 	}
+}
+
+// rebuild writes the store anew and looks at what came of it.
+func (a *app) rebuild(s *projection.Store) (projection.Report, error) {
+	if err := s.Rebuild(); err != nil {
+		return projection.Report{}, err
+	}
+	rep, err := s.Verify()
+	if err == nil && rep.Problem != "" {
+		err = fmt.Errorf("the tables were rebuilt, but verify still says: %w", errors.New(rep.Problem))
+	}
+	return rep, err
 }
