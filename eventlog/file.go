@@ -329,6 +329,10 @@ func (f *File) checkID(uuid [16]byte) error {
 	if f.copy != "" {
 		return nil
 	}
+	return f.checkIDOf(f.store(), uuid)
+}
+
+func (f *File) checkIDOf(path string, uuid [16]byte) error {
 	text, err := readSmall(filepath.Join(f.dir, runsName, idName), 64)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -337,7 +341,7 @@ func (f *File) checkID(uuid [16]byte) error {
 		return fmt.Errorf("read board id: %w", err)
 	}
 	if !sameID(text, uuid) {
-		return &RefusedError{Path: f.store(), Kind: Foreign, Detail: fmt.Sprintf(
+		return &RefusedError{Path: path, Kind: Foreign, Detail: fmt.Sprintf(
 			"another board's store: it has id %x, this directory is of board %q", uuid, trimmed(text))}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (f *File) makeRestored(from *File, r Restoring) (uuid [16]byte, err error) 
 	if err != nil {
 		return uuid, err
 	}
-	if err := f.checkID(id.uuid); err != nil {
+	if err := f.checkIDOf(from.store(), id.uuid); err != nil {
 		return uuid, err
 	}
 	// What cannot be read cannot say no: it is what is to be replaced. It is kept.

@@ -115,5 +115,18 @@ func (a *app) restoreCommand() (command string, of *backupFile) {
 	if err != nil || f == nil {
 		return "", nil
 	}
-	return "kanlog restore --force " + shellWord(f.path), f
+	return "kanlog restore --force " + shellWord(f.path) + a.callFlags(), f
+}
+
+// callFlags are the flags without which a call would go to another board.
+func (a *app) callFlags() (flags string) {
+	plain := new(app)
+	if plain.ambient() != nil || plain.home != a.home {
+		flags = " --home " + shellWord(a.home)
+		plain.home = a.home
+	}
+	if plain.chooseBoard() != nil || plain.slug != a.slug {
+		flags += " --board " + shellWord(a.slug)
+	}
+	return flags
 }

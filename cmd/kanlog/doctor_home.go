@@ -131,6 +131,11 @@ func (d *doctor) checkLeftovers() ([]finding, error) {
 	for _, e := range top {
 		add(d.a.boardDir, e)
 	}
+	copies := filepath.Join(d.a.home, backupsName)
+	begun, _ := os.ReadDir(copies)
+	for _, e := range begun {
+		add(copies, e)
+	}
 	cards, _ := os.ReadDir(runs)
 	for i, card := range cards {
 		add(runs, card)
@@ -147,7 +152,24 @@ func (d *doctor) checkLeftovers() ([]finding, error) {
 	for _, path := range paths {
 		list = append(list, found(sevNote, path, path+" was begun and never finished", "a process was killed while it wrote; nothing reads it", "rm -r "+shellWord(path)))
 	}
-	return list, nil
+	return append(list, d.secondNames(top)...), nil
+}
+
+// secondNames finds what a restore that was killed has left: a second name of the
+// store that is there, which looks like an older one and changes with it.
+func (d *doctor) secondNames(entries []fs.DirEntry) (list []finding) {
+	store, err := os.Stat(d.storePath())
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.Contains(e.Name(), keptMark) && os.SameFile(store, info) {
+			path := filepath.Join(d.a.boardDir, e.Name())
+			list = append(list, found(sevNote, path, path+" is a second name of the store and no older one", "a restore was killed before it replaced the store", "rm "+shellWord(path)))
+		}
+	}
+	return list
 }
 
 // largeScratch is when the workspaces of finished cards are worth a word.

@@ -52,6 +52,9 @@ func (d *doctor) storeFinding(err error) finding {
 		return found(sevError, d.a.boardDir, message, "commands that need the board exit with 3", d.run("init"))
 	case errors.As(err, &refused):
 		severity, why, fix := refusalFix(refused.Kind, store)
+		if command, _ := d.a.restoreCommand(); command != "" && refused.Kind != eventlog.Newer && refused.Kind != eventlog.Network {
+			fix = command
+		}
 		return found(severity, store, message, why, fix)
 	case errors.Is(err, projection.ErrInconsistent):
 		return found(sevError, store, message, "what a table says is not what the log says; the log decides", d.run("rebuild"))
@@ -90,8 +93,12 @@ func (d *doctor) checkDeep() ([]finding, error) {
 		return nil, err
 	}
 	d.code = exitStore
+	fix := d.run("rebuild") + " && " + d.run("verify")
+	if command, _ := d.a.restoreCommand(); command != "" && rep.FirstBad != 0 {
+		fix = command
+	}
 	return []finding{found(sevError, d.storePath(), "verify: "+rep.Problem,
-		fmt.Sprintf("what stands before it can be trusted: commits 1 to %d", rep.Trusted), d.run("rebuild")+" && "+d.run("verify"))}, nil
+		fmt.Sprintf("what stands before it can be trusted: commits 1 to %d", rep.Trusted), fix)}, nil
 }
 
 // Below these a board is about to have no room.

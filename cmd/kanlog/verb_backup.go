@@ -119,7 +119,7 @@ func (a *app) backupInto(b backups, file string, head eventlog.Head, force bool)
 			return err
 		case rep.Problem == "":
 			a.warn("a whole copy with this last commit is there; nothing was written")
-			return a.printBackup(there.path, false, rep)
+			return a.printBackup(b, there.path, false, rep)
 		}
 		a.warn("%s is damaged and is no copy any more: %s", there.path, rep.Problem)
 	}
@@ -133,10 +133,10 @@ func (a *app) backupInto(b backups, file string, head eventlog.Head, force bool)
 		return fmt.Errorf("backup: nothing is left: %w", err)
 	}
 	a.fail.hit("backup.placed")
-	return a.printBackup(path, true, rep)
+	return a.printBackup(b, path, true, rep)
 }
 
-func (a *app) printBackup(path string, written bool, rep projection.Report) error {
+func (a *app) printBackup(b backups, path string, written bool, rep projection.Report) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -148,5 +148,9 @@ func (a *app) printBackup(path string, written bool, rep projection.Report) erro
 	if a.asJSON {
 		return a.json(backupJSON{Board: a.slug, Path: path, Written: written, Bytes: info.Size(), Report: rep})
 	}
-	return a.printf("%s\n%d:%s\n", path, rep.Commits, rep.Head)
+	head, err := projection.OpenCopy(path, b.options).NewestCommit()
+	if err != nil {
+		return err
+	}
+	return a.printf("%s\n%d:%x\n", path, head.Commit, head.Hash)
 }

@@ -95,6 +95,9 @@ func (a *app) restore(file string, force bool) error {
 		if errors.Is(err, eventlog.ErrUnknownOutcome) {
 			return fmt.Errorf("restore: the backup is in place, but a crash of the machine may take that back: %w", err)
 		}
+		if refused := new(eventlog.RefusedError); errors.As(err, &refused) && refused.Kind == eventlog.Foreign {
+			err = fmt.Errorf("%w; --board NAME makes a board of its own from it", err)
+		}
 		return fmt.Errorf("restore: the board is as it was: %w", err)
 	}
 	a.fail.hit("restore.placed")
