@@ -306,7 +306,7 @@ func rootPage(db []byte, page int) uint64 {
 
 // everyVerb is one call of each verb; ID and RUN are replaced.
 var everyVerb = []string{
-	"list", "list --json", "show ID", "runs ID", "events", "events ID --json", "logs ID", "why ID", "list --stuck", "ps", "stats", "verify", "rebuild",
+	"list", "list --json", "show ID", "runs ID", "events", "events ID --json", "logs ID", "why ID", "list --stuck", "ps", "stats", "verify", "rebuild", "head", "backup", "compact",
 	"create another", "claim ID", "heartbeat ID --run 2", "complete ID", "block ID because", "fail ID because", "defer ID --for 1m",
 	"comment ID hello", "unblock ID", "assign ID w", "reclaim ID --reason because", "dispatch --dry-run", "dispatch", "dispatch --json",
 }
