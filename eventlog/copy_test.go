@@ -160,6 +160,61 @@ func TestCopyBesideWriting(t *testing.T) {
 	}
 }
 
+// Nobody waits for a rebuild but at its end, and what came in meanwhile is there.
+func TestRebuildBesideWriting(t *testing.T) {
+	f := folded(t, 2*readCommits)
+	old := atStep
+	t.Cleanup(func() { atStep = old })
+	appended := 0
+	atStep = func(step string) {
+		if step != "copy batch" && step != "most is copied" {
+			return
+		}
+		if err := f.Update(func(tx *Tx) error {
+			h, err := tx.Head()
+			if err != nil {
+				return err
+			}
+			c, err := tx.Append(h.Commit, note("meanwhile", 1))
+			if err != nil {
+				return err
+			}
+			return foldAuthors(tx, c)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		appended++
+	}
+	if err := f.Rebuild(foldAuthors); err != nil {
+		t.Fatal(err)
+	}
+	atStep = old
+	want := dump(t, f)
+	if n := len(mustRead(t, f)); appended < 3 || n != 2*readCommits+appended {
+		t.Errorf("%d commits, %d of them came in meanwhile", n, appended)
+	}
+	if err := f.Rebuild(foldAuthors); err != nil || dump(t, f) != want {
+		t.Errorf("the tables are not those of the log (%v)", err)
+	}
+}
+
+// The store was replaced while it was copied: what is copied is of another one.
+func TestRebuildOfAStoreThatWasReplaced(t *testing.T) {
+	f := folded(t, 40)
+	other := mustBytes(t, f.store())
+	mustAppend(t, f, note("lost", 1))
+	old := atStep
+	t.Cleanup(func() { atStep = old })
+	atStep = func(step string) {
+		if step == "most is copied" {
+			mustWrite(t, f.store(), other)
+		}
+	}
+	refusedAs(t, f.Rebuild(foldAuthors), Damaged)
+	unchanged(t, f.store(), other)
+	nothingAside(t, f.dir)
+}
+
 func TestCopyOfADamagedStore(t *testing.T) {
 	f := folded(t, 40)
 	store := mustBytes(t, f.store())

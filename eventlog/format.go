@@ -44,7 +44,8 @@ import (
 // Beside the store: board.lock, the side lock, never replaced; board.db.new, a
 // store being made, worth nothing until it is renamed; runs/board-id, the uuid
 // in hex, so that a store put in place of another is found. A board is whole
-// once runs/ exists; runs.new is that directory being made.
+// once runs/ exists; runs.new is that directory being made. board.db.lock is held
+// by who makes a store anew.
 //
 // # Form 2
 //
@@ -70,8 +71,10 @@ const (
 	StoreName = "board.db"
 	asideName = "board.db.new"
 	lockName  = "board.lock"
-	runsName  = "runs"
-	idName    = "board-id"
+	// asideLockName is held by who writes a store aside in a board's directory.
+	asideLockName = "board.db.lock"
+	runsName      = "runs"
+	idName        = "board-id"
 
 	magic       = "kanlog"
 	tablePrefix = "t:"

@@ -28,44 +28,91 @@ const rebuildBatch = 1024
 // format becomes Format, since the tables are written by this program; the
 // tables' format is kept unless fold sets it.
 //
-// Others wait meanwhile. A kill at any moment leaves either store whole, and an
-// error of fold or of the disk leaves the old one.
+// Others go on meanwhile: they wait for a batch of reading at a time, and at the
+// end while what they appended is copied too. One Rebuild at a time; the next one
+// waits for it. A kill at any moment leaves either store whole, and an error of
+// fold or of the disk leaves the old one.
 func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
 	if f.copy != "" {
 		return errCopy
 	}
-	return f.hold(func() error {
-		old, err := begin(f.store(), false, f.o.wait())
-		if err != nil {
-			return err
-		}
-		defer old.end()
-		if err := f.checkID(old.tx.uuid); err != nil {
-			return err
-		}
-		aside := filepath.Join(f.dir, asideName)
-		err = writeAside(aside, old.tx.identity, func(b batches) error {
-			return old.run(func(from *Tx) error { return copyLog(from, b, fold) })
-		})
-		if err != nil {
-			os.Remove(aside)
-			return fmt.Errorf("rebuild: %w", err)
-		}
-		err = replace(f.dir, aside)
-		if errors.Is(err, ErrUnknownOutcome) {
-			poison(f.store())
-		}
+	var id identity
+	var head Head
+	if err := f.View(func(t *Tx) (err error) {
+		id = t.identity
+		head, err = t.Head()
 		return err
+	}); err != nil {
+		return err
+	}
+	turn, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
+	if err != nil {
+		return err
+	}
+	defer turn.Unlock()
+	aside := filepath.Join(f.dir, asideName)
+	var side *Lock
+	err = writeAside(aside, id, func(b batches) error {
+		if err := f.copyTo(b, head, fold); err != nil {
+			return err
+		}
+		// Most of it, so that the sync for which others wait is short.
+		if err := b.db.Sync(); err != nil {
+			return err
+		}
+		atStep("most is copied")
+		if side, err = f.lock(); err != nil {
+			return err
+		}
+		return f.catchUp(b, head, fold)
+	})
+	if side != nil {
+		defer side.Unlock()
+	}
+	if err != nil {
+		os.Remove(aside)
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	err = replace(f.dir, aside)
+	if errors.Is(err, ErrUnknownOutcome) {
+		poison(f.store())
+	}
+	return err
+}
+
+// catchUp copies what came behind head into b. The caller has the side lock.
+func (f *File) catchUp(b batches, head Head, fold func(*Tx, Commit) error) error {
+	if isPoisoned(f.store()) {
+		return ErrUnknownOutcome
+	}
+	old, err := begin(f.store(), false, f.o.wait())
+	if err != nil {
+		return err
+	}
+	defer old.end()
+	if err := f.checkID(old.tx.uuid); err != nil {
+		return err
+	}
+	return old.run(func(from *Tx) error {
+		// Another store may have come to this place meanwhile.
+		hash, err := from.hashOf(head.Commit)
+		if err == nil && hash != head.Hash {
+			err = from.damaged("log: commit %d changed while it was copied", head.Commit)
+		}
+		if err != nil {
+			return err
+		}
+		return copyLog(from, head.Commit+1, b, fold)
 	})
 }
 
 // copyLog folds the commits of from into b, a batch a transaction.
-func copyLog(from *Tx, b batches, fold func(*Tx, Commit) error) error {
+func copyLog(from *Tx, next uint64, b batches, fold func(*Tx, Commit) error) error {
 	head, err := from.Head()
 	if err != nil {
 		return err
 	}
-	for next := uint64(1); next <= head.Commit; {
+	for next <= head.Commit {
 		atStep("rebuild batch")
 		end := min(next+rebuildBatch, head.Commit+1)
 		err := b.update(func(to *Tx) error {

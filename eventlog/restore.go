@@ -54,11 +54,13 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 			return false, err
 		}
 	}
-	lock, err := LockWait(filepath.Join(f.dir, lockName), o.wait())
-	if err != nil {
-		return false, err
+	for _, name := range []string{asideLockName, lockName} {
+		lock, err := LockWait(filepath.Join(f.dir, name), o.wait())
+		if err != nil {
+			return false, err
+		}
+		defer lock.Unlock()
 	}
-	defer lock.Unlock()
 	uuid, err := f.makeRestored(from, r)
 	if err != nil {
 		return false, err

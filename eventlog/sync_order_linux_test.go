@@ -68,6 +68,7 @@ sync board.db.new
 fsync board.db.new
 write board.db.new
 sync board.db.new
+sync board.db.new
 fsync board.db.new
 rename board.db.new board.db
 fsync default
