@@ -18,8 +18,9 @@ func compactCmd(a *app) *cobra.Command {
 		Long: `compact writes the store anew, its log byte for byte and its tables from the log,
 and puts the new file in the place of the old one in one step: a kill at any moment
 leaves the one or the other. No event is lost; what is given back are pages that
-changes of the tables have left empty. The board may be at work: others wait until
-it is done. It needs room for a second store meanwhile.`,
+changes of the tables have left empty. The board may be at work: others wait for a
+batch of reading at a time, and at the end while what came in meanwhile is copied
+too. It needs room for a second store.`,
 		Example: "  kanlog compact\n  kanlog compact --json | jq '.bytes_before - .bytes_after'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
