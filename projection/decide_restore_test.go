@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -133,4 +134,30 @@ func TestRestore(t *testing.T) {
 			t.Errorf("the board was touched: %+v, %v", now, err)
 		}
 	})
+}
+
+// A backup is kept for years: one of every format ever released is verified as it
+// is, and a board is made from it.
+func TestACopyOfEveryFormatIsRestored(t *testing.T) {
+	stores, err := filepath.Glob(filepath.Join("..", "testdata", "formats", "*", "board", eventlog.StoreName))
+	if err != nil || len(stores) < eventlog.Format {
+		t.Fatalf("%d stores, %v", len(stores), err)
+	}
+	for _, path := range stores {
+		before := read(t, path)
+		from := OpenCopy(path, eventlog.Options{})
+		rep := verify(t, from)
+		equal(t, path+": verify", rep.Problem, "")
+		home := t.TempDir()
+		res, err := Restore(home, "default", from, eventlog.Options{}, Restoration{
+			Actor: operator, Now: 1_800_000_000_000_000, Limits: DefaultLimits(), Ready: func(*Store) error { return nil },
+		})
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		equal(t, path+": what it was put back to", res.From.Commit, rep.Commits)
+		equal(t, path+": verify of the board", verify(t, Open(eventlog.BoardDir(home, "default"), eventlog.Options{})).Problem, "")
+		equal(t, path+": the copy was not touched", bytes.Equal(read(t, path), before), true)
+	}
 }
