@@ -342,12 +342,17 @@ func (v View) Held(now eventlog.Time, max int, wanted func(assignee string) bool
 
 // Newest is the number of the newest commit that the view knows of.
 func (v View) Newest() (uint64, error) {
+	head, err := v.Head()
+	return head.Commit, err
+}
+
+// Head is the end of the log that the view knows of.
+func (v View) Head() (eventlog.Head, error) {
 	log, ok := v.r.(interface{ Head() (eventlog.Head, error) })
 	if !ok {
-		return 0, errors.New("this view has no log")
+		return eventlog.Head{}, errors.New("this view has no log")
 	}
-	head, err := log.Head()
-	return head.Commit, err
+	return log.Head()
 }
 
 // Due returns the scheduled cards whose time has come.

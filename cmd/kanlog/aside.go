@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeAside makes the file at path of what write writes: all of it, durable, or
+// nothing. What is there is left alone unless force says otherwise. Mode 0600:
+// what stands on a board is for its owner.
+func writeAside(path string, force bool, write func(io.Writer) error) error {
+	taken := func() error {
+		return &refusedError{fmt.Sprintf("%s is there already and was left alone; --force replaces it", path)}
+	}
+	if st, err := os.Lstat(path); err == nil {
+		switch {
+		case !force:
+			return taken()
+		case !st.Mode().IsRegular():
+			return &refusedError{path + " is no plain file and was left alone; name another one"}
+		}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // 0600
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name())
+	buf := bufio.NewWriterSize(f, 1<<16)
+	if err := errors.Join(write(buf), buf.Flush()); err != nil {
+		f.Close()
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	// A link fails where a rename would replace what somebody else made meanwhile.
+	put := os.Link
+	if force {
+		put = os.Rename
+	}
+	switch err := put(f.Name(), path); {
+	case errors.Is(err, fs.ErrExist):
+		return taken()
+	case err != nil:
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer dir.Close()
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
