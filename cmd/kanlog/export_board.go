@@ -17,13 +17,14 @@ const exportFormat = 1
 // One card is read in one transaction. The whole board is folded from the log in
 // memory: its tables could only be read in batches, each of another moment.
 type exported struct {
-	a     *app
-	store *projection.Store
-	board boardLine
-	head  eventlog.Head
-	task  string               // the one card, "" for the board
-	snap  *projection.Snapshot // of the board
-	one   []*exportedCard      // the card, or the cards around it
+	a      *app
+	store  *projection.Store
+	board  boardLine
+	paused *projection.Pause
+	head   eventlog.Head
+	task   string               // the one card, "" for the board
+	snap   *projection.Snapshot // of the board
+	one    []*exportedCard      // the card, or the cards around it
 }
 
 // boardLine is the first line of an export: what it is an export of.
@@ -107,6 +108,7 @@ func (x *exported) readOne(around bool) error {
 
 func (x *exported) describe(v projection.View) error {
 	p, err := v.Paused()
+	x.paused = p
 	x.board = boardLine{
 		Type: "board", Format: exportFormat, Board: x.a.slug, Commit: x.head.Commit, Seq: x.head.Seq,
 		Hash: hex.EncodeToString(x.head.Hash[:]), ExportedAt: x.a.now, Kanlog: version(), Task: text(x.task),
