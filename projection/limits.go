@@ -38,6 +38,12 @@ const (
 // cards: it is one commit, and one commit is held in memory by everybody who reads it.
 const MaxApplyBytes = 8 << 20
 
+// Bounds on one commit of an import, which is as many as it takes.
+const (
+	importEvents = 1000
+	importBytes  = 1 << 20 // of texts
+)
+
 // NoLimit is a limit that was given and is none, whatever the profile says; as
 // seconds on record it is -1.
 const NoLimit time.Duration = -1

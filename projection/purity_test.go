@@ -25,7 +25,7 @@ var pureOfTick = []string{"admit.go", "judge.go", "policy.go", "report.go"}
 // diskFiles are the files of eventlog that may touch the disk or a lock. A new
 // file is pure until it is named here.
 var diskFiles = []string{
-	"check.go", "create.go", "file.go", "fs_linux.go", "fs_other.go", "guard.go", "holder_linux.go", "holder_other.go",
+	"check.go", "create.go", "file.go", "fill.go", "fs_linux.go", "fs_other.go", "guard.go", "holder_linux.go", "holder_other.go",
 	"lock.go", "move.go", "open_unix.go", "pages.go", "poison.go", "rebuild.go", "session.go", "stamp.go", "tx.go",
 }
 

@@ -123,9 +123,11 @@ func nodeName(id string) string {
 // mermaidSafe is text that means nothing to Mermaid, nor to the HTML that it
 // makes: of ASCII only letters, digits and a few marks stay, everything else is a
 // character code. A colon goes too: Mermaid takes the ; off codes in a line that
-// holds "style" and a colon before them.
+// holds "style" and a colon before them. Two $ begin a formula even as codes, so
+// something that is not seen comes between.
 func mermaidSafe(s string) string {
 	var b strings.Builder
+	s = strings.ReplaceAll(s, "$$", "$\u2060$")
 	for _, r := range s {
 		switch {
 		case r == '\n' || r == '\t':
