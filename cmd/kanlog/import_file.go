@@ -180,9 +180,9 @@ func (f *importFile) decode(line []byte, to any, strict bool) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return f.wrong("it is a JSON %s and no object", kind.Value)
 	case errors.As(err, &kind):
-		return f.wrong("%s is a %s, and should be %s", kind.Field, kind.Value, jsonWords(kind.Type.Kind().String()))
+		return f.wrong("%s is a %s, and should be %s", kind.Field[strings.LastIndexByte(kind.Field, '.')+1:], kind.Value, jsonWords(kind.Type.Kind().String()))
 	case errors.As(err, &when):
-		return f.wrong("%s is no time; it would be like 2026-12-01T09:00:00Z", when.Value)
+		return f.wrong("%q is no time; it would be like 2026-12-01T09:00:00Z", strings.Trim(when.Value, `"`))
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		return f.wrong("unknown key %s (docs/export.md has all)", strings.TrimPrefix(err.Error(), "json: unknown field "))
 	}

@@ -83,7 +83,7 @@ func (a *app) importBoard(path string, dryRun bool) error {
 	case err != nil:
 		return err
 	case head.Commit > 0:
-		return &refusedError{fmt.Sprintf("board %s has a history of %d commits; an import needs a new board: name one that is not there (--board SLUG)", a.slug, head.Commit)}
+		return &refusedError{fmt.Sprintf("board %s has a history of %s; an import needs a new board: name one that is not there (--board SLUG)", a.slug, plural(int(head.Commit), "commit", "commits"))}
 	}
 	file, err := readImport(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *app) printImport(j *importJSON, file *importFile) error {
 		}
 	}
 	if n := j.Dropped.Claims; n > 0 {
-		a.warn("%d cards were running where they come from (%s); here nobody has begun them, and the next dispatch may start them", n, some(file.claims, changedShown))
+		a.warn("%s running where they come from (%s); here nobody has begun them, and a dispatch may start them", plural(n, "card was", "cards were"), some(file.claims, changedShown))
 	}
 	if a.asJSON {
 		return a.json(j)
@@ -158,7 +158,7 @@ func (a *app) printImport(j *importJSON, file *importFile) error {
 		a.warn("%s: %s: %s", c.Task, what, c.Why)
 	}
 	if d := j.Dropped; d.Runs+d.Events > 0 {
-		a.warn("not kept: %d runs, %d events and their times", d.Runs, d.Events)
+		a.warn("not kept: %s, %s and their times", plural(d.Runs, "run", "runs"), plural(d.Events, "event", "events"))
 	}
 	var parts []string
 	for _, s := range projection.Statuses {
@@ -174,5 +174,5 @@ func (a *app) printImport(j *importJSON, file *importFile) error {
 	if len(parts) > 0 {
 		by = " (" + strings.Join(parts, ", ") + ")"
 	}
-	return a.printf("%s %d cards%s and %d comments into board %s: %s\n", done, j.Cards, by, j.Comments, j.Board, j.Path)
+	return a.printf("%s %s%s and %s into board %s: %s\n", done, plural(j.Cards, "card", "cards"), by, plural(j.Comments, "comment", "comments"), j.Board, j.Path)
 }
