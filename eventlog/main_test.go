@@ -25,6 +25,7 @@ var childParts = map[string]func(args []string) error{
 	"hold":    childHold,
 	"create":  childCreate,
 	"rebuild": childRebuild,
+	"fill":    childFill,
 }
 
 func TestMain(m *testing.M) {
