@@ -42,7 +42,8 @@ var placeWords = map[string]completer{
 // it that verb's. No other flag has words, and none but fileFlags files.
 var flagWords = map[string]completer{
 	"board":  boardNames,
-	"parent": cardIDs, "dispatch --id": cardIDs,
+	"parent": cardIDs, "dispatch --id": cardIDs, "export --task": cardIDs,
+	"export --format": fixed(exportFormats...), "export --table": fixed(exportTables...),
 	"status":   fixed(projection.Statuses...),
 	"assignee": assignees, "reviewer": assignees,
 	"tag":           ofCards(func(t *projection.Task) []string { return t.Tags }),
@@ -54,7 +55,7 @@ var flagWords = map[string]completer{
 	"on-clean-exit": fixed(projection.CleanViolation, projection.CleanComplete, projection.CleanReview),
 }
 
-var fileFlags = []string{"home", "body-file"}
+var fileFlags = []string{"home", "body-file", "output"}
 
 // addCompletions makes every verb answer a shell. Only a call that may be one pays.
 func (a *app) addCompletions(root *cobra.Command) {
