@@ -54,7 +54,7 @@ type pageCard struct {
 	Priority    int64     `json:"priority"`
 	CreatedAt   int64     `json:"created_at"`
 	CompletedAt any       `json:"completed_at"`
-	Why         string    `json:"why"`
+	Note        string    `json:"note"`
 	Runs        []pageRun `json:"runs"`
 }
 
@@ -230,9 +230,9 @@ func newPageCard(c *exportedCard) pageCard {
 	if t.CompletedAt != 0 {
 		p.CompletedAt = t.CompletedAt.Std().UnixMilli()
 	}
-	for _, why := range []any{t.BlockReason, t.Result, t.LastError} {
-		if s, ok := why.(string); ok {
-			p.Why = shorten(s, 200)
+	for _, note := range []any{t.BlockReason, t.Result, t.LastError} {
+		if s, ok := note.(string); ok {
+			p.Note, _ = cutAt(s, 200)
 			break
 		}
 	}

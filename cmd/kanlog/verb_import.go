@@ -26,7 +26,7 @@ limits, comments and their authors, results and summaries, blocks and their reas
 what is done or archived, and a pause of the board. Not kept: runs and events, with
 their times and failure counts; every time is that of the import. A card that was
 running comes as one that nobody has begun: if the board that it comes from goes on,
-it is done twice..`,
+it is done twice.`,
 		Example: `  kanlog import board.jsonl --board copy
   kanlog import board.jsonl --board copy --dry-run
   ssh other kanlog export | kanlog import - --board from-other --json`,

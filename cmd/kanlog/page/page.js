@@ -73,9 +73,9 @@
     for (let t = Math.ceil(from / step) * step; t <= to; t += step) at.push(t);
     return [at, step];
   }
-  const WIDTH = 1000;
+  const WIDTH = 1000, marks = () => innerWidth < 700 ? 3 : 7;
   function axis(from, to) {
-    const [at, step] = ticks(from, to, 7);
+    const [at, step] = ticks(from, to, marks());
     const x = t => (t - from) / (to - from) * WIDTH;
     const box = el("div", {class: "chart axis"});
     for (const t of at.filter(t => x(t) < WIDTH * .94)) {
@@ -90,11 +90,11 @@
   function bars(runs, from, to, height) {
     const s = svg("svg", {viewBox: `0 0 ${WIDTH} ${height}`, height, preserveAspectRatio: "none", role: "img", "aria-label": runs.length + " runs"});
     const x = t => (t - from) / (to - from) * WIDTH;
-    for (const t of ticks(from, to, 7)[0]) s.append(svg("line", {class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height, "vector-effect": "non-scaling-stroke"}));
+    for (const t of ticks(from, to, marks())[0]) s.append(svg("line", {class: "grid", x1: x(t), x2: x(t), y1: 0, y2: height, "vector-effect": "non-scaling-stroke"}));
     for (const r of runs) {
       const end = r.end ?? now;
       if (end < from || r.start > to) continue;
-      const left = Math.max(x(r.start), 0), width = Math.max(Math.min(x(end), WIDTH) - left, 2.5);
+      const left = Math.max(x(r.start), 0), width = Math.max(Math.min(x(end), WIDTH) - left, 3);
       s.append(svg("rect", {class: "bar o-" + outcome(r), x: Math.min(left, WIDTH - width), width, y: 3, height: height - 6},
         svg("title", {}, `run ${r.id}: ${plain(outcome(r))}, ${time(r.start)} UTC, ${span(end - r.start)}`)));
     }
@@ -138,8 +138,8 @@
   function runRow(r) {
     const end = r.ended_at ? Date.parse(r.ended_at) : null;
     let said = [r.error, r.summary].filter(Boolean).join("\n");
-    if (r.exit_code !== null) said += `${said && "\n"}exit ${r.exit_code}`;
-    if (r.signal) said += `${said && "\n"}${r.signal}`;
+    if (r.exit_code !== null && !said.includes("exit " + r.exit_code)) said += `${said && "\n"}exit ${r.exit_code}`;
+    if (r.signal && !said.includes(r.signal)) said += `${said && "\n"}${r.signal}`;
     return el("tr", {}, el("td", {class: "num"}, String(r.id)), el("td", {}, mark(r), r.lane === "review" ? " (review)" : ""),
       el("td", {class: "when"}, time(r.started_at)), el("td", {class: "num"}, span((end ?? now) - Date.parse(r.started_at)) + (end === null ? " so far" : "")),
       el("td", {class: "wide"}, words(r.holder || r.assignee || "")), el("td", {class: "said"}, words(said)));
@@ -182,7 +182,7 @@
   // The cards by status.
   const ORDER = ["running", "blocked", "review", "triage", "ready", "scheduled", "todo", "done", "archived"];
   const needs = q => c => {
-    c.text ??= [c.id, c.title, c.status, c.assignee, c.tenant, c.why, ...c.tags, ...c.runs.map(outcome)].join("\n").toLowerCase();
+    c.text ??= [c.id, c.title, c.status, c.assignee, c.tenant, c.note, ...c.tags, ...c.runs.map(outcome)].join("\n").toLowerCase();
     return q.every(w => c.text.includes(w));
   };
   const asked = () => search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -193,7 +193,7 @@
     tr.append(el("td", {class: "id"}, c.id), el("td", {}, title, c.tags.map(t => el("span", {class: "tag"}, words(t)))), el("td", {class: "wide"}, words(c.assignee || "")),
       el("td", {class: "num"}, c.priority ? String(c.priority) : ""),
       el("td", {class: "dots wide", title: c.runs.length ? c.runs.length + " runs, the newest last" : ""}, newest.map(r => el("i", {class: "o-" + outcome(r), title: `run ${r.id}: ${plain(outcome(r))}`}))),
-      el("td", {class: "why"}, words(c.why || "")));
+      el("td", {class: "note"}, words(c.note || "")));
     const toggle = open => {
       if (open === tr.classList.contains("open")) return;
       if (open) tr.after(el("tr", {class: "detail"}, el("td", {colspan: 6}, detail(c))));
@@ -214,7 +214,7 @@
       const last = status === "done" || status === "archived";
       some.sort((a, b) => last ? (b.completed_at ?? b.created_at) - (a.completed_at ?? a.created_at) || b.n - a.n : b.priority - a.priority || a.n - b.n);
       const d = closed(status, () => {
-        const body = el("tbody", {}), box = el("div", {}, el("table", {class: "cards"}, head("Card", "Title", "Assignee", "Prio", "Runs", "Why"), body));
+        const body = el("tbody", {}), box = el("div", {}, el("table", {class: "cards"}, head("Card", "Title", "Assignee", "Prio", "Runs", "Note"), body));
         grow(some, body, row, box, STEP);
         return box;
       }, (q || cards.length <= 60 || status === "running" || !last && some.length <= 50) || some.some(c => opened.has(c.id)));
