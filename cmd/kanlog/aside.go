@@ -43,7 +43,11 @@ func writeAside(path string, force bool, write func(io.Writer) error) error {
 	if force {
 		put = os.Rename
 	}
-	switch err := put(f.Name(), path); {
+	err = put(f.Name(), path)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		err = os.Rename(f.Name(), path) // a file system without links
+	}
+	switch {
 	case errors.Is(err, fs.ErrExist):
 		return taken()
 	case err != nil:
