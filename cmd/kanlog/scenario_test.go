@@ -2,9 +2,9 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/itchyny/gojq"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"kanlog/cmd/internal/scenario/script"
 	"kanlog/eventlog"
 	"kanlog/projection"
 	"kanlog/tick"
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "kanlog"), "kanlog/cmd/kanlog")
+		cmd := exec.Command("go", "build", "-o", dir, "kanlog/cmd/...")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
@@ -64,6 +64,11 @@ const patience = 90 * time.Second
 
 func TestScenarios(t *testing.T) {
 	t.Cleanup(func() { t.Logf("every prefix: %s", &prefixes) })
+	cmds := bench().Commands()
+	maps.Copy(cmds, map[string]script.Command{
+		"bills": cmdBills, "apart": cmdApart, "supervisor": cmdSupervisor, "held": cmdHeld, "release": cmdRelease,
+		"killing": cmdKilling, "forge": cmdForge, "changerow": cmdChangeRow, "damage": cmdDamage, "refusedby": cmdRefusedBy,
+	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata"),
 		UpdateScripts:       *update,
@@ -83,19 +88,7 @@ func TestScenarios(t *testing.T) {
 			})
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"jq":         cmdJQ,
-			"await":      cmdAwait,
-			"drain":      cmdDrain,
-			"bills":      cmdBills,
-			"apart":      cmdApart,
-			"capture":    cmdCapture,
-			"code":       cmdCode,
-			"waitgone":   cmdWaitGone,
-			"parallel":   cmdParallel,
-			"supervisor": cmdSupervisor,
-			"held":       cmdHeld, "release": cmdRelease, "killing": cmdKilling, "forge": cmdForge, "changerow": cmdChangeRow, "damage": cmdDamage, "refusedby": cmdRefusedBy,
-		},
+		Cmds: cmds,
 	})
 }
 
@@ -220,71 +213,3 @@ func killStrays(t *testing.T, work string) {
 	}
 	t.Errorf("strays of %s do not go away", work)
 }
-
-// query runs a jq expression and returns its results, one a line, strings raw.
-func query(expr string, input []byte) (string, error) {
-	q, err := gojq.Parse(expr)
-	if err != nil {
-		return "", fmt.Errorf("jq %s: %w", expr, err)
-	}
-	var values []any
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	for dec.More() {
-		var v any
-		if err := dec.Decode(&v); err != nil {
-			return "", fmt.Errorf("not JSON: %w in %q", err, input)
-		}
-		values = append(values, plain(v))
-	}
-	// Several values, as events --json prints them, are queried as one array.
-	var in any
-	if len(values) == 1 {
-		in = values[0]
-	} else {
-		in = values
-	}
-	var lines []string
-	it := q.Run(in)
-	for {
-		v, ok := it.Next()
-		if !ok {
-			return strings.Join(lines, "\n"), nil
-		}
-		if err, bad := v.(error); bad {
-			return "", fmt.Errorf("jq %s: %w", expr, err)
-		}
-		if s, ok := v.(string); ok {
-			lines = append(lines, s)
-			continue
-		}
-		b, err := gojq.Marshal(v)
-		if err != nil {
-			return "", err
-		}
-		lines = append(lines, string(b))
-	}
-}
-
-// plain turns json.Number into what gojq takes.
-func plain(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return int(n)
-		}
-		f, _ := v.Float64()
-		return f
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = plain(v[k])
-		}
-	}
-	return v
-}
-
-func truthy(s string) bool { return s != "" && s != "false" && s != "null" }
