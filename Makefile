@@ -13,10 +13,11 @@ help: ## print the targets
 # Copied, since the linker writes through a mapping: what it wrote lies in memory in
 # single pages, and a start that maps them one by one takes a tenth longer. Moved into
 # place, since a supervisor may be running the old one.
-build: ## build bin/kanlog
+build: ## build bin/kanlog, and bin/kanlog-scenario for its verb scenario
 	$(GO) build -trimpath -o $(BIN).linked ./cmd/kanlog
 	cp $(BIN).linked $(BIN).copy
 	mv $(BIN).copy $(BIN)
+	$(GO) build -trimpath -o $(BIN)-scenario ./cmd/kanlog-scenario
 
 test: ## run every test, scenarios included
 	$(GO) test -timeout 15m ./...

@@ -101,9 +101,9 @@ var verbs = map[string]func(*app) *cobra.Command{
 	"ps": psCmd, "watch": watchCmd, "stats": statsCmd,
 	"dispatch": dispatchCmd, "daemon": daemonCmd, "stop": haltCmd, "pause": pauseCmd, "resume": resumeCmd, "drain": drainCmd,
 	"runs": runsCmd, "logs": logsCmd, "events": eventsCmd, "why": whyCmd,
-	"replay": replayCmd, "history": historyCmd, "export": exportCmd, "import": importCmd, "verify": verifyCmd,
-	"rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd, "gc": gcCmd, "head": headCmd,
-	"backup": backupCmd, "restore": restoreCmd, "compact": compactCmd,
+	"replay": replayCmd, "history": historyCmd, "export": exportCmd, "import": importCmd, "scenario": scenarioCmd,
+	"scenario-worker": scenarioWorkerCmd, "verify": verifyCmd, "rebuild": rebuildCmd, "boards": boardsCmd, "doctor": doctorCmd,
+	"gc": gcCmd, "head": headCmd, "backup": backupCmd, "restore": restoreCmd, "compact": compactCmd,
 }
 
 // plainVerb is the verb of a call that has nothing but common flags before it, ""

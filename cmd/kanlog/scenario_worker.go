@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kanlog/cmd/internal/scenario"
+)
+
+// leftBehind is what the process is called by that a worker leaves behind.
+const leftBehind = "left-behind"
+
+// scenarioWorkerCmd is hidden: it stands in for the command of a profile in a
+// scenario, so that a scenario needs nothing but this program.
+func scenarioWorkerCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:    "scenario-worker SCRIPT",
+		Short:  "Do what a scenario says that a worker does",
+		Hidden: true,
+		Args:   exactly(1, "the file with its script"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] == leftBehind {
+				hang()
+			}
+			id, err := a.ownCard("scenario-worker")
+			if err != nil {
+				return err
+			}
+			b, err := scenario.Next(args[0], id)
+			if err != nil {
+				return err
+			}
+			if b == nil {
+				b = scenario.Behaviour{{"block", "no real worker is started in a scenario, and it does not say what its stand-in does: worker PROFILE complete"}}
+			}
+			for _, step := range b {
+				if code, over, err := a.scriptedStep(step); err != nil || over {
+					if err == nil && code != exitOK {
+						err = &codedError{code}
+					}
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// scriptedStep does one step; over tells that the worker ends with it.
+func (a *app) scriptedStep(step scenario.Step) (code int, over bool, err error) {
+	if err := a.printf("scripted: %s\n", step.Rest(0)); err != nil {
+		return 0, true, err
+	}
+	switch step[0] {
+	case "exit":
+		code, err = strconv.Atoi(step.Word(1))
+		return code, true, err
+	case "hang":
+		hang()
+	case "ignore-term":
+		signal.Ignore(syscall.SIGTERM)
+		hang()
+	case "sleep":
+		d, err := time.ParseDuration(step.Word(1))
+		time.Sleep(d)
+		return 0, err != nil, err
+	case "fork":
+		cmd, err := scripted("scenario-worker", leftBehind)
+		if err == nil {
+			err = cmd.Start()
+		}
+		return 0, err != nil, err
+	}
+	args := step.Verb()
+	if args == nil {
+		return 0, true, fmt.Errorf("scripted worker: %q is nothing that it can do", step[0])
+	}
+	cmd, err := scripted(args...)
+	if err != nil {
+		return 0, true, err
+	}
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), true, nil
+	}
+	return 0, err != nil, err
+}
+
+// scripted is a call of this program as a worker makes it.
+func scripted(args ...string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd, nil
+}
+
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
