@@ -55,7 +55,7 @@ var flagWords = map[string]completer{
 	"on-clean-exit": fixed(projection.CleanViolation, projection.CleanComplete, projection.CleanReview),
 }
 
-var fileFlags = []string{"home", "body-file", "output"}
+var fileFlags = []string{"home", "body-file", "output", "settings"}
 
 // addCompletions makes every verb answer a shell. Only a call that may be one pays.
 func (a *app) addCompletions(root *cobra.Command) {

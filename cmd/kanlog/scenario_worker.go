@@ -22,10 +22,10 @@ const leftBehind = "left-behind"
 // scenario, so that a scenario needs nothing but this program.
 func scenarioWorkerCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:    "scenario-worker SCRIPT",
+		Use:    "scenario-worker SCRIPT PROFILE",
 		Short:  "Do what a scenario says that a worker does",
 		Hidden: true,
-		Args:   exactly(1, "the file with its script"),
+		Args:   exactly(2, "the file with its script, and a profile"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[0] == leftBehind {
 				hang()
@@ -39,7 +39,7 @@ func scenarioWorkerCmd(a *app) *cobra.Command {
 				return err
 			}
 			if b == nil {
-				b = scenario.Behaviour{{"block", "no real worker is started in a scenario, and it does not say what its stand-in does: worker PROFILE complete"}}
+				b = scenario.Behaviour{{"block", fmt.Sprintf("no real worker is started in a scenario; say what stands in for it: worker %s complete", args[1])}}
 			}
 			for _, step := range b {
 				if code, over, err := a.scriptedStep(step); err != nil || over {
@@ -73,7 +73,7 @@ func (a *app) scriptedStep(step scenario.Step) (code int, over bool, err error) 
 		time.Sleep(d)
 		return 0, err != nil, err
 	case "fork":
-		cmd, err := scripted("scenario-worker", leftBehind)
+		cmd, err := scripted("scenario-worker", leftBehind, leftBehind)
 		if err == nil {
 			err = cmd.Start()
 		}

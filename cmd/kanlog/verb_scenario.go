@@ -169,13 +169,13 @@ func (a *app) scenario(job scenario.Job) error {
 		return err
 	case werr != nil:
 		return fmt.Errorf("%s: %w", scenario.Runner, werr)
+	case ended < len(job.Files):
+		return fmt.Errorf("interrupted: %d of %s ran", ended, plural(len(job.Files), "file", "files"))
 	case failed > 0 && len(job.Files) > 1:
 		a.warn("%d of %s failed", failed, plural(len(job.Files), "file", "files"))
 		return &codedError{exitFailed}
 	case failed > 0:
 		return &codedError{exitFailed}
-	case ended < len(job.Files):
-		return errors.New("interrupted")
 	}
 	return nil
 }
@@ -225,6 +225,9 @@ func (r *runningRunner) end(whole bool) error {
 	}
 	err := r.cmd.Wait()
 	r.stop()
+	if errors.Is(err, context.Canceled) {
+		return nil // it was told to, and ended well
+	}
 	return err
 }
 
@@ -253,7 +256,7 @@ func resultText(r *scenario.Result, verbose bool) string {
 		fmt.Fprintf(&b, "     %s:%d: %s\n", r.File, r.Line, r.Text)
 	}
 	indented(&b, "     ", r.Message)
-	if (!r.OK || verbose || r.Skipped) && r.Log != "" {
+	if (!r.OK || verbose) && r.Log != "" {
 		indented(&b, "     | ", r.Log)
 	}
 	if len(r.Events) > 0 {

@@ -70,7 +70,7 @@ func (b *Bench) outcome(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: [!] outcome ID OUTCOME...")
 	}
-	got := strings.Fields(b.askFor(ts, `.[].outcome // "open"`, "runs", args[0], "--json"))
+	got := strings.Fields(b.askFor(ts, `.[] | .outcome // "open"`, "runs", args[0], "--json"))
 	if slices.Equal(got, args[1:]) != neg {
 		return
 	}

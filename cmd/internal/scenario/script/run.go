@@ -86,6 +86,9 @@ func runFile(ctx context.Context, job *scenario.Job, file string) (res scenario.
 	if err != nil {
 		return res, err
 	}
+	if !command.Match(txtar.Parse(text).Comment) {
+		return scenario.Result{File: file, Name: nameOf(file), Events: []string{}, Message: "it holds no command; kanlog scenario --example prints a file that does"}, nil
+	}
 	limited, cancel := context.WithTimeout(ctx, job.Timeout)
 	defer cancel()
 	p := &place{program: job.Program}
@@ -125,12 +128,14 @@ func runFile(ctx context.Context, job *scenario.Job, file string) (res scenario.
 		<-over
 	}
 	res = scenario.Result{
-		File: file, Name: nameOf(file), OK: !t.failed, Skipped: t.skipped,
+		File: file, Name: nameOf(file), OK: !t.failed, Skipped: t.skipped, Message: t.why,
 		Seconds: time.Since(began).Round(time.Millisecond).Seconds(),
 	}
-	// The engine begins with the directory, which is gone when this is read.
-	res.Log = strings.TrimPrefix(t.log.String(), "WORK="+p.work+"\n")
+	// The engine begins with the directory, which is gone when this is read, and ends
+	// with a word that is ours to say.
+	res.Log = strings.TrimSuffix(strings.Replace(t.log.String(), "WORK="+p.work+"\n", "", 1), "PASS\n")
 	if t.failed {
+		res.Events = append(res.Events, p.events...)
 		res.Line, res.Message, res.Log = failure(res.Log)
 		res.Text = lineOf(text, res.Line)
 		switch {
@@ -139,7 +144,6 @@ func runFile(ctx context.Context, job *scenario.Job, file string) (res scenario.
 		case limited.Err() != nil:
 			res.Message = fmt.Sprintf("the time limit of %s ran out here (--timeout): %s", job.Timeout, res.Message)
 		}
-		res.Events = p.events
 	}
 	if p.left != "" {
 		res.OK = false
@@ -179,6 +183,9 @@ func bring(job *scenario.Job, work, home string) error {
 	_, err := standIn(job.Program, work, home, "")
 	return err
 }
+
+// command is a line that is neither empty nor a comment.
+var command = regexp.MustCompile(`(?m)^[ \t]*[^# \t\r\n]`)
 
 var setsVar = regexp.MustCompile(`(?m)^(?:\[[^]]*\] *)*(?:env|capture)[ \t]+(.*)`)
 
@@ -227,6 +234,7 @@ func failure(log string) (line int, message, before string) {
 type recorder struct {
 	log             strings.Builder
 	failed, skipped bool
+	why             string // it was skipped
 	verbose         bool
 }
 
@@ -235,7 +243,7 @@ var (
 	errSkipped = errors.New("skipped")
 )
 
-func (r *recorder) Skip(words ...any)  { r.Log(words...); panic(errSkipped) }
+func (r *recorder) Skip(words ...any)  { r.why = fmt.Sprint(words...); panic(errSkipped) }
 func (r *recorder) Fatal(words ...any) { r.Log(words...); panic(errFailed) }
 func (r *recorder) FailNow()           { panic(errFailed) }
 func (r *recorder) Parallel()          {}

@@ -85,7 +85,7 @@ func standIn(program, work, home, profile string) (known []string, err error) {
 			if !ok || profile != "" && name != profile {
 				continue
 			}
-			command := []string{program, "scenario-worker", scenario.ScriptOf(work, name)}
+			command := []string{program, "scenario-worker", scenario.ScriptOf(work, name), name}
 			if was, given := p["command"]; given && fmt.Sprint(was) != fmt.Sprint(command) {
 				p["command"], changed = command, true
 			}
