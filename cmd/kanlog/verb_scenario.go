@@ -65,7 +65,7 @@ Each file ends with nothing of it left behind, however it ends.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&settingsFile, "settings", "", "settings to test (your own config.toml, with the board's over it)")
+	f.StringVar(&settingsFile, "settings", "", "the `FILE` with the settings to test (else your config.toml, with the board's over it)")
 	f.Var(&limit, "timeout", "time limit of each file")
 	f.BoolVar(&job.Keep, "keep", false, "keep the directory of each file and say where it is")
 	f.BoolVar(&job.Verbose, "verbose", false, "show what was done in files that pass too")

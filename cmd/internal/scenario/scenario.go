@@ -49,7 +49,7 @@ type Word struct{ Name, Usage, Help string }
 // Words are the commands beside those of the script language. A [!] may be negated.
 var Words = []Word{
 	{"kanlog", "[!] kanlog VERB...", "any verb; with ! it has to fail"},
-	{"worker", "worker PROFILE BEHAVIOUR[, BEHAVIOUR]...", "what stands in for the profile's command: one behaviour an attempt of a card, the last for all that follow"},
+	{"worker", "worker PROFILE BEHAVIOUR[, BEHAVIOUR]...", "what stands in for its command: a behaviour for each attempt at a card, the last for all others"},
 	{"clock", "clock +2h", "move the clock of all that follows, on or back (-30m)"},
 	{"settle", "settle", "ticks until nothing runs and nothing more can start by now"},
 	{"drain", "drain [EXPR]", "ticks until every card is done, or until a query on list --json is true"},
@@ -57,7 +57,7 @@ var Words = []Word{
 	{"status", "[!] status ID STATUS...", "the card is in this status (or one of these)"},
 	{"outcome", "[!] outcome ID OUTCOME...", "the card's runs ended like this, the first one first; open is one that runs"},
 	{"capture", "capture NAME [EXPR]", "put the last stdout, or a query on it, into $NAME"},
-	{"jq", "[!] jq EXPR [WANT]", "a jq query on the last stdout gives WANT, or true; a stream of several values is queried as one array"},
+	{"jq", "[!] jq EXPR [WANT]", "a jq query on the last stdout gives WANT, or true; several values are queried as one array"},
 	{"code", "code N CMD...", "the command exits with N; its output is in code.out and code.err"},
 	{"parallel", "parallel N CMD...", "N copies at once ({i} is the copy's number); exit codes in parallel.codes, output in parallel.out"},
 	{"waitgone", "waitgone PID", "wait until a process is gone"},
