@@ -65,7 +65,7 @@ Each file ends with nothing of it left behind, however it ends.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&settingsFile, "settings", "", "the `FILE` with the settings to test (else your config.toml, with the board's over it)")
+	f.StringVar(&settingsFile, "settings", "", "`FILE` with the settings to test (else your config.toml, with the board's over it)")
 	f.Var(&limit, "timeout", "time limit of each file")
 	f.BoolVar(&job.Keep, "keep", false, "keep the directory of each file and say where it is")
 	f.BoolVar(&job.Verbose, "verbose", false, "show what was done in files that pass too")
@@ -202,7 +202,7 @@ func (a *app) runner(job *scenario.Job) (*runningRunner, error) {
 		return nil, err
 	}
 	// The runner ends what it started: it is asked to, and waited for.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	cmd := exec.CommandContext(ctx, path, string(text))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stderr = a.errw

@@ -22,19 +22,19 @@ const (
 
 // place is where a scenario runs, and what has to go when it is over.
 type place struct {
-	program string
+	mu sync.Mutex
+	// The program, and the scenario's directory and home; "" before there are any.
+	program, work, home string
 
-	mu         sync.Mutex
-	work, home string
-	seen       bool
-	events     []string
-	left       string // what could not be ended
+	seen   bool
+	events []string
+	left   string // what could not be ended
 }
 
-func (p *place) at(work, home string) {
+func (p *place) at(program, work, home string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.work, p.home = work, home
+	p.program, p.work, p.home = program, work, home
 }
 
 // clear notes what happened last and ends all that is left. It may be called again,

@@ -30,16 +30,12 @@ func Main(args []string, out, errw io.Writer) int {
 		fmt.Fprintf(errw, "%s: kanlog scenario starts it; it is nothing to be called by hand\n", scenario.Runner)
 		return 2
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
-		hup := make(chan os.Signal, 1)
-		signal.Notify(hup, syscall.SIGHUP)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		go func() { <-hup; cancel() }()
+		ends = append(ends, syscall.SIGHUP)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	defer stop()
 	enc := json.NewEncoder(out)
 	for _, file := range job.Files {
 		if ctx.Err() != nil {
@@ -57,102 +53,131 @@ func Main(args []string, out, errw io.Writer) int {
 	return 0
 }
 
-// notice is how long a command has that gives up by itself.
-const notice = 500 * time.Millisecond
-
 // runFile runs a file in a directory of its own and leaves nothing of it behind.
-func runFile(ctx context.Context, job *scenario.Job, file string) (res scenario.Result, err error) {
+func runFile(ctx context.Context, job *scenario.Job, file string) (scenario.Result, error) {
 	began := time.Now()
-	root, err := os.MkdirTemp("", "kanlog-scenario-")
-	if err != nil {
-		return res, err
+	r := &run{job: job, file: file}
+	var err error
+	if r.text, err = os.ReadFile(file); err != nil {
+		return scenario.Result{}, err
 	}
-	if !job.Keep {
-		defer func() {
-			if rerr := os.RemoveAll(root); err == nil {
-				err = rerr
-			}
-		}()
+	if !command.Match(txtar.Parse(r.text).Comment) {
+		return r.failed("it holds no command; kanlog scenario --example prints a file that does"), nil
 	}
-	// The program may have any name; in a scenario it is kanlog.
-	bin := filepath.Join(root, "bin")
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		return res, err
-	}
-	if err := os.Symlink(job.Program, filepath.Join(bin, "kanlog")); err != nil {
-		return res, err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return res, err
-	}
-	if !command.Match(txtar.Parse(text).Comment) {
-		return scenario.Result{File: file, Name: nameOf(file), Events: []string{}, Message: "it holds no command; kanlog scenario --example prints a file that does"}, nil
+	if r.root, err = os.MkdirTemp("", "kanlog-scenario-"); err != nil {
+		return scenario.Result{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, job.Timeout)
 	defer cancel()
-	p := &place{program: job.Program}
-	b := &Bench{Program: job.Program, Patience: job.Timeout, Context: limited}
-	// The engine waits for commands without end: what runs has to be ended under it,
-	// a moment after those commands that look at the limit have said what they saw.
-	done, over := make(chan struct{}), make(chan struct{})
-	stop := context.AfterFunc(limited, func() {
-		defer close(over)
-		select {
-		case <-done:
-		case <-time.After(notice):
-			p.clear()
+	t := r.run(limited)
+	res := r.result(t)
+	// Also of one that passed: a command that was to fail may have been ended.
+	switch {
+	case ctx.Err() != nil:
+		res.OK, res.Message = false, "interrupted: "+res.Message
+	case limited.Err() != nil:
+		res.OK, res.Message = false, fmt.Sprintf("the time limit of %s ran out here (--timeout): %s", job.Timeout, res.Message)
+	}
+	if job.Keep {
+		res.Work = r.place.work
+	} else if err := os.RemoveAll(r.root); err != nil {
+		res.OK = false
+		res.Message = strings.TrimPrefix(res.Message+"\n"+err.Error(), "\n")
+	}
+	res.Seconds = time.Since(began).Round(time.Millisecond).Seconds()
+	return res, nil
+}
+
+// run is a file that is run.
+type run struct {
+	job   *scenario.Job
+	file  string
+	text  []byte
+	root  string // directory of all that is the file's
+	place place
+}
+
+// notice is how long a command has that gives up by itself.
+const notice = 500 * time.Millisecond
+
+// run lets the script engine do it. The engine waits for commands without end: what
+// runs has to be ended under it when ctx is over, a moment after those commands that
+// look at it have said what they saw.
+func (r *run) run(ctx context.Context) *recorder {
+	done, cleared := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(cleared)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(notice):
+				r.place.clear() // again and again: the next line may start something
+			}
 		}
 	})
-
-	t := &recorder{verbose: job.Verbose}
+	b := &Bench{Program: r.job.Program, Patience: r.job.Timeout, Context: ctx}
+	t := &recorder{verbose: r.job.Verbose}
 	t.Run("", func(t testscript.T) {
 		testscript.RunT(t, testscript.Params{
-			Files: []string{file}, WorkdirRoot: root, RequireUniqueNames: true, Cmds: b.Commands(),
-			Setup: func(env *testscript.Env) error {
-				env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-				home := filepath.Join(env.WorkDir, "home")
-				env.Setenv("KANLOG_HOME", home)
-				env.Setenv("B", env.WorkDir)
-				env.Setenv("BOARD", filepath.Join(home, "boards", "default"))
-				env.Setenv("USER", os.Getenv("USER"))
-				b.Vars = append(b.Vars, varsOf(env.Vars, text)...)
-				p.at(env.WorkDir, home)
-				env.Defer(p.clear)
-				return bring(job, env.WorkDir, home)
-			},
+			Files: []string{r.file}, WorkdirRoot: r.root, RequireUniqueNames: true, Cmds: b.Commands(),
+			Setup: func(env *testscript.Env) error { return r.settle(env, b) },
 		})
 	})
 	close(done)
 	if !stop() {
-		<-over
+		<-cleared
 	}
-	res = scenario.Result{
-		File: file, Name: nameOf(file), OK: !t.failed, Skipped: t.skipped, Message: t.why,
-		Seconds: time.Since(began).Round(time.Millisecond).Seconds(),
+	return t
+}
+
+// settle makes the place that a scenario finds.
+func (r *run) settle(env *testscript.Env, b *Bench) error {
+	// The program may have any name; in a scenario it is kanlog.
+	bin := filepath.Join(r.root, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return err
 	}
+	if err := os.Symlink(r.job.Program, filepath.Join(bin, "kanlog")); err != nil {
+		return err
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	for _, v := range [][2]string{
+		{"PATH", bin + string(filepath.ListSeparator) + env.Getenv("PATH")},
+		{"KANLOG_HOME", home},
+		{"B", env.WorkDir},
+		{"BOARD", filepath.Join(home, "boards", "default")},
+		{"USER", os.Getenv("USER")},
+	} {
+		env.Setenv(v[0], v[1])
+	}
+	b.Vars = varsOf(env.Vars, r.text)
+	r.place.at(r.job.Program, env.WorkDir, home)
+	env.Defer(r.place.clear)
+	return bring(r.job, env.WorkDir, home)
+}
+
+func (r *run) failed(why string) scenario.Result {
+	return scenario.Result{File: r.file, Name: nameOf(r.file), Message: why, Events: []string{}}
+}
+
+// result is what there is to say of it.
+func (r *run) result(t *recorder) scenario.Result {
 	// The engine begins with the directory, which is gone when this is read, and ends
 	// with a word that is ours to say.
-	res.Log = strings.TrimSuffix(strings.Replace(t.log.String(), "WORK="+p.work+"\n", "", 1), "PASS\n")
+	log := strings.TrimSuffix(strings.Replace(t.log.String(), "WORK="+r.place.work+"\n", "", 1), "PASS\n")
+	res := r.failed(t.why)
+	res.OK, res.Skipped, res.Log = !t.failed, t.skipped, log
 	if t.failed {
-		res.Events = append(res.Events, p.events...)
-		res.Line, res.Message, res.Log = failure(res.Log)
-		res.Text = lineOf(text, res.Line)
-		switch {
-		case ctx.Err() != nil:
-			res.Message = "interrupted: " + res.Message
-		case limited.Err() != nil:
-			res.Message = fmt.Sprintf("the time limit of %s ran out here (--timeout): %s", job.Timeout, res.Message)
-		}
+		res.Line, res.Message, res.Log = failure(r.file, log)
+		res.Text = lineOf(r.text, res.Line)
+		res.Events = append(res.Events, r.place.events...)
 	}
-	if p.left != "" {
+	if r.place.left != "" {
 		res.OK = false
-		res.Message = strings.TrimPrefix(res.Message+"\n"+p.left, "\n")
+		res.Message = strings.TrimPrefix(res.Message+"\n"+r.place.left, "\n")
 	}
-	if job.Keep {
-		res.Work = p.work
-	}
-	return res, nil
+	return res
 }
 
 // bring gives a scenario that brings no settings those of the job. In them scripted
@@ -217,11 +242,10 @@ func lineOf(text []byte, n int) string {
 	return strings.TrimSpace(string(lines[n-1]))
 }
 
-var failed = regexp.MustCompile(`(?m)^FAIL: .*?:(\d+): `)
-
 // failure takes a log apart: the line of the file, why it failed, what was done before.
-func failure(log string) (line int, message, before string) {
-	all := failed.FindAllStringSubmatchIndex(log, -1)
+func failure(file, log string) (line int, message, before string) {
+	said := regexp.MustCompile(`(?m)^FAIL: ` + regexp.QuoteMeta(file) + `:(\d+): `)
+	all := said.FindAllStringSubmatchIndex(log, -1)
 	if all == nil {
 		return 0, strings.TrimSpace(log), ""
 	}

@@ -73,11 +73,11 @@ func TestStandIn(t *testing.T) {
 
 // Where a file failed is read off the script engine's log.
 func TestFailure(t *testing.T) {
-	line, message, before := failure("# one\n> a\nFAIL: x: in somebody's words\n> b\nFAIL: /t/a b:c.txtar:12: two\nlines\n")
-	if line != 12 || message != "two\nlines" || before != "# one\n> a\nFAIL: x: in somebody's words\n> b" {
+	line, message, before := failure("/t/a b:c.txtar", "# one\n> a\nFAIL: x:7: in somebody's words\n> b\nFAIL: /t/a b:c.txtar:12: two\nlines\n")
+	if line != 12 || message != "two\nlines" || before != "# one\n> a\nFAIL: x:7: in somebody's words\n> b" {
 		t.Errorf("%d, %q, %q", line, message, before)
 	}
-	if line, message, before := failure("nothing known\n"); line != 0 || message != "nothing known" || before != "" {
+	if line, message, before := failure("x", "nothing known\n"); line != 0 || message != "nothing known" || before != "" {
 		t.Errorf("%d, %q, %q", line, message, before)
 	}
 }
