@@ -296,7 +296,7 @@ func TestEveryVerbIsInTheReadme(t *testing.T) {
 
 // TestDocumentsNameFilesThatExist: a reader who follows a path finds it.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
-	docs := []string{"README.md", "CHANGELOG.md", "docs/states.md", "docs/settings.md", "docs/format.md", "docs/differences.md", "docs/seeds.md"}
+	docs := []string{"README.md", "CHANGELOG.md", "docs/states.md", "docs/settings.md", "docs/format.md", "docs/differences.md", "docs/seeds.md", "docs/scenarios.md"}
 	path := regexp.MustCompile(`^[a-z]+/[a-z_/]+(\.[a-z]+)?$`)
 	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
 	for _, doc := range docs {

@@ -28,6 +28,21 @@ func exampleScenario(set *settings) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 
+	// Longer than anything holds a card or a profile back by itself.
+	wait := 24 * time.Hour
+	for l := set.policy.Limits; wait < 2*max(l.RetryBackoff, l.MaxBackoff, l.RateLimitCooldown, set.policy.Breaker.Pause, set.policy.Breaker.Most); {
+		wait *= 2
+	}
+	later := fmt.Sprintf("clock +%dh", wait/time.Hour)
+
+	// Without a back-off the next attempt begins at once.
+	between := func(backOff time.Duration) string {
+		if backOff == 0 {
+			return later + "\nsettle"
+		}
+		return "status $CARD ready\n" + later + "\nsettle"
+	}
+
 	limit := set.policy.Limits.FailureLimit
 	if limit > exampleLimit {
 		limit = 3
@@ -40,24 +55,28 @@ func exampleScenario(set *settings) string {
 	say("kanlog create 'crashes' --assignee %s", who)
 	say("capture CARD\nsettle")
 	for range limit - 1 {
-		say("status $CARD ready\nclock +24h\nsettle")
+		say("%s", between(set.policy.Limits.RetryBackoff))
 	}
 	say("status $CARD blocked")
 	say("outcome $CARD%s\n", strings.Repeat(" crashed", int(limit)))
 
 	say("# Exit 75 says try later and never counts: the card is tried again and done.")
-	say("worker %s exit 75, complete 'all well'", who)
+	say("%s\nworker %s exit 75, complete 'all well'", later, who)
 	say("kanlog create 'comes back' --assignee %s", who)
-	say("capture CARD\nsettle\nstatus $CARD ready\nclock +24h\nsettle\nstatus $CARD done")
+	say("capture CARD\nsettle\n%s\nstatus $CARD done", between(set.policy.Limits.RateLimitCooldown))
 	say("outcome $CARD rate_limited completed")
 
 	if p.MaxRuntime > 0 {
-		say("\n# A worker that hangs is ended when its max_runtime is over, and the card tried again.")
+		say("\n# A worker that hangs is ended when its max_runtime is over, which counts as a failure.")
 		say("worker %s hang, complete", who)
 		say("kanlog create 'hangs' --assignee %s", who)
 		say("capture CARD\nkanlog dispatch\nstatus $CARD running")
-		say("clock +%s\nsettle\nclock +24h\nsettle", (p.MaxRuntime + time.Minute).Round(time.Second))
-		say("status $CARD done\noutcome $CARD timed_out completed")
+		say("clock +%s\nsettle\n%s\nsettle", (p.MaxRuntime + time.Minute).Round(time.Second), later)
+		if limit == 1 {
+			say("status $CARD blocked\noutcome $CARD timed_out")
+		} else {
+			say("status $CARD done\noutcome $CARD timed_out completed")
+		}
 	}
 	if len(names) == 0 {
 		say("\n-- home/config.toml --")

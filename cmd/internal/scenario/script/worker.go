@@ -46,13 +46,18 @@ func (b *Bench) worker(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("worker %s: %v", args[0], err)
 	}
-	known, err := standIn(b.Program, ts.Getenv("WORK"), ts.Getenv("KANLOG_HOME"), args[0])
+	work, home := ts.Getenv("WORK"), ts.Getenv("KANLOG_HOME")
+	// Settings are written anew below: somebody's own must not be.
+	if rel, err := filepath.Rel(work, home); err != nil || !filepath.IsLocal(rel) {
+		ts.Fatalf("worker %s: KANLOG_HOME is %q, which is no home of this scenario", args[0], home)
+	}
+	known, err := standIn(b.Program, work, home, args[0])
 	ts.Check(err)
 	if !slices.Contains(known, args[0]) {
 		ts.Fatalf("worker %s: the settings have no profile of that name (known: %s); add [profiles.%s] to them, or a file home/config.toml to the scenario",
 			args[0], cmp.Or(strings.Join(known, ", "), "none"), args[0])
 	}
-	ts.Check(scenario.Write(scenario.ScriptOf(ts.Getenv("WORK"), args[0]), list))
+	ts.Check(scenario.Write(scenario.ScriptOf(work, args[0]), list))
 }
 
 // standIn puts the scripted worker in the place of a profile's command, "" for every
