@@ -11,7 +11,7 @@ import (
 // for everybody: they pass where a user runs them.
 func TestOwnScenariosPassForUsers(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata")
-	names := []string{"story_a_morning", "list_filters", "seed_001_plain_budget_auto_recovers"}
+	names := []string{"story_a_morning", "scenario_commands_are_shared", "list_filters", "seed_001_plain_budget_auto_recovers"}
 	args := []string{"--home", t.TempDir(), "scenario"}
 	for _, name := range names {
 		args = append(args, filepath.Join(dir, name+".txtar"))
