@@ -83,16 +83,16 @@ func (d *Draft) check() error {
 		if d.WorkspacePath != "" {
 			return invalid("a scratch workspace takes no path")
 		}
-	case Dir:
+	case Dir, Shared:
 		if !filepath.IsAbs(d.WorkspacePath) {
-			return invalid("workspace dir:%s is not an absolute path", d.WorkspacePath)
+			return invalid("workspace %s:%s is not an absolute path", d.WorkspaceKind, d.WorkspacePath)
 		}
 	case Worktree:
 		if !filepath.IsAbs(d.WorkspacePath) {
 			return invalid("workspace worktree:%s does not name the repository by an absolute path", d.WorkspacePath)
 		}
 	default:
-		return invalid("workspace %q is none of scratch, dir:/ABS, worktree:/ABS", d.WorkspaceKind)
+		return invalid("workspace %q is none of scratch, dir:/ABS, shared:/ABS, worktree:/ABS", d.WorkspaceKind)
 	}
 	if d.Branch != "" && d.WorkspaceKind != Worktree {
 		return invalid("a branch needs the workspace worktree:/ABS")

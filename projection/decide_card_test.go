@@ -149,6 +149,7 @@ func TestDraftIsRefused(t *testing.T) {
 		{"a key of two lines", func(d *Draft) { d.Key = "a\rb" }, "the key"},
 		{"a scratch workspace with a path", func(d *Draft) { d.WorkspacePath = "/x" }, "takes no path"},
 		{"a relative directory", func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Dir, "x" }, "not an absolute path"},
+		{"a relative directory to share", func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Shared, "x" }, "workspace shared:x is not an absolute path"},
 		{"a worktree of nothing", func(d *Draft) { d.WorkspaceKind = Worktree }, "does not name the repository"},
 		{"a workspace of no kind", func(d *Draft) { d.WorkspaceKind = "cloud" }, `workspace "cloud"`},
 		{"a branch without a worktree", func(d *Draft) { d.Branch = "b" }, "a branch needs"},

@@ -41,6 +41,20 @@ func TestClaim(t *testing.T) {
 				}
 				b.start("first")
 			}, when: claim()},
+		{name: "of a directory that another card's run is at work in", kind: ErrState, says: "the directory /d is in use by ",
+			given: func(b *board) {
+				for _, title := range []string{"first", "a"} {
+					b.create(title, func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Dir, "/d" })
+				}
+				b.start("first")
+			}, when: claim()},
+		{name: "of a directory that both share", want: "claimed",
+			given: func(b *board) {
+				for _, title := range []string{"first", "a"} {
+					b.create(title, func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = Shared, "/d" })
+				}
+				b.start("first")
+			}, when: claim()},
 		{name: "by hand it is a person's matter", want: "claimed",
 			given: func(b *board) {
 				for _, title := range []string{"first", "a"} {

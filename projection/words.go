@@ -97,6 +97,7 @@ const (
 // Workspace kinds.
 const (
 	Scratch  = "scratch"
-	Dir      = "dir"
+	Dir      = "dir"    // of one card at a time
+	Shared   = "shared" // a directory that several cards may be at work in at once
 	Worktree = "worktree"
 )

@@ -21,27 +21,46 @@ func (t *Task) Worktree() (repo, path, branch string) {
 	return repo, strings.TrimSuffix(repo, "/") + own, branch
 }
 
-// Place is what no two cards may work in at once, "" where there is no such thing:
-// a branch of a repository, which git has in one worktree at a time. Directories
-// that somebody named are shared on purpose.
-func (t *Task) Place() string {
-	if t.WorkspaceKind != Worktree {
-		return ""
+// Place is what a card works in, named so that two cards can be compared. Its zero
+// value is no place: a card's own directory.
+type Place struct {
+	Name string
+	// Shared: those that said so may be at work there at once.
+	Shared bool
+}
+
+// Place is what no two cards may just work in at once: a branch of a repository, which
+// git has in one worktree at a time, or a directory that somebody named.
+//
+// Directories are compared by their cleaned names. One within another is another place:
+// a repository and a part of it are often worked on apart on purpose. So is the same one
+// by way of a symbolic link, which cannot be told without looking at the disk.
+func (t *Task) Place() Place {
+	switch t.WorkspaceKind {
+	case Worktree:
+		repo, _, branch := t.Worktree()
+		return Place{Name: "the branch " + branch + " of " + repo}
+	case Dir, Shared:
+		return Place{Name: "the directory " + filepath.Clean(t.WorkspacePath), Shared: t.WorkspaceKind == Shared}
 	}
-	repo, _, branch := t.Worktree()
-	return "the branch " + branch + " of " + repo
+	return Place{}
+}
+
+// Bars tells whether nobody may begin at other while somebody is at work at p.
+func (p Place) Bars(other Place) bool {
+	return p.Name != "" && p.Name == other.Name && !(p.Shared && other.Shared)
 }
 
 // Taken says in words that a place is another card's, whose run is active.
-func Taken(place string, r *Run) string {
-	return fmt.Sprintf("%s is in use by %s, run %d", place, r.Task, r.ID)
+func (p Place) Taken(r *Run) string {
+	return fmt.Sprintf("%s is in use by %s, run %d", p.Name, r.Task, r.ID)
 }
 
 // PlaceTaken says which active run has the place of a card, "" if none has. A claim
-// by hand has no worktree of ours.
+// by hand is a person's matter: where that one works nobody knows.
 func (v View) PlaceTaken(t *Task) (string, error) {
 	place := t.Place()
-	if place == "" {
+	if place.Name == "" {
 		return "", nil
 	}
 	active, err := v.Active()
@@ -56,8 +75,8 @@ func (v View) PlaceTaken(t *Task) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if other.Place() == place {
-			return Taken(place, r), nil
+		if other.Place().Bars(place) {
+			return place.Taken(r), nil
 		}
 	}
 	return "", nil

@@ -23,18 +23,20 @@ func TestPlace(t *testing.T) {
 		{"two branches", card("t_1", Worktree, "/repo", "a"), card("t_2", Worktree, "/repo", "b"), false},
 		{"two repositories", card("t_1", Worktree, "/repo", "b"), card("t_2", Worktree, "/other", "b"), false},
 		{"a directory is no branch", card("t_1", Worktree, "/repo", "b"), card("t_2", Dir, "/repo", ""), false},
+		{"one directory", card("t_1", Dir, "/d", ""), card("t_2", Dir, "/d/../d/", ""), true},
+		{"two directories", card("t_1", Dir, "/d", ""), card("t_2", Dir, "/e", ""), false},
+		{"a directory in another", card("t_1", Dir, "/d", ""), card("t_2", Dir, "/d/e", ""), false},
+		{"a directory that both share", card("t_1", Shared, "/d", ""), card("t_2", Shared, "/d/", ""), false},
+		{"a directory that one of them shares", card("t_1", Shared, "/d", ""), card("t_2", Dir, "/d", ""), true},
+		{"directories of their own", card("t_1", Scratch, "", ""), card("t_2", Scratch, "", ""), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if same := tt.a.Place() == tt.b.Place(); same != tt.same {
-				t.Errorf("%q and %q are the same: %v", tt.a.Place(), tt.b.Place(), same)
+			a, b := tt.a.Place(), tt.b.Place()
+			if a.Bars(b) != tt.same || b.Bars(a) != tt.same {
+				t.Errorf("%+v bars %+v: %v, and the other way round: %v; want %v", a, b, a.Bars(b), b.Bars(a), tt.same)
 			}
 		})
-	}
-	for _, c := range []*Task{card("t_1", Scratch, "", ""), card("t_1", Dir, "/d", "")} {
-		if p := c.Place(); p != "" {
-			t.Errorf("a card with %s has the place %q", c.WorkspaceKind, p)
-		}
 	}
 	repo, path, branch := card("t_1", Worktree, "/", "").Worktree()
 	if repo != "/" || path != "/.worktrees/t_1" || branch != "wt/t_1" {

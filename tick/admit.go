@@ -29,7 +29,7 @@ type slots struct {
 	alike   map[string]*projection.Alike
 	pause   *projection.Pause
 	// places are those that are taken, with who has them in words.
-	places map[string]string
+	places map[projection.Place]string
 	host   Host
 }
 
@@ -41,14 +41,8 @@ func readSlots(v projection.View, active []*projection.Run, p Policy, now eventl
 	if s.pause, err = v.Paused(); err != nil {
 		return nil, err
 	}
-	for _, r := range active {
-		t, err := v.MustTask(r.Task)
-		if err != nil {
-			return nil, err
-		}
-		if place := t.Place(); place != "" && r.Origin != projection.OriginManual {
-			s.places[place] = projection.Taken(place, r)
-		}
+	if err := s.takePlaces(v, active); err != nil {
+		return nil, err
 	}
 	if p.Breaker.Runs == 0 {
 		return s, nil
@@ -65,12 +59,38 @@ func readSlots(v projection.View, active []*projection.Run, p Policy, now eventl
 
 func countSlots(active []*projection.Run, p Policy) *slots {
 	s := &slots{
-		p: p, active: active, profile: map[string]int{}, started: map[string]int{}, alike: map[string]*projection.Alike{}, places: map[string]string{},
+		p: p, active: active, profile: map[string]int{}, started: map[string]int{}, alike: map[string]*projection.Alike{}, places: map[projection.Place]string{},
 	}
 	for _, r := range active {
 		s.take(r.Assignee)
 	}
 	return s
+}
+
+// takePlaces notes what active runs are at work in. A claim by hand is a person's
+// matter, see projection.View.PlaceTaken.
+func (s *slots) takePlaces(v projection.View, active []*projection.Run) error {
+	for _, r := range active {
+		t, err := v.MustTask(r.Task)
+		if err != nil {
+			return err
+		}
+		if place := t.Place(); place.Name != "" && r.Origin != projection.OriginManual {
+			s.places[place] = place.Taken(r)
+		}
+	}
+	return nil
+}
+
+// taken says in words who has the place of a card, "" if it is free for it.
+func (s *slots) taken(t *projection.Task) string {
+	place := t.Place()
+	for _, has := range []projection.Place{{Name: place.Name}, {Name: place.Name, Shared: true}} {
+		if why := s.places[has]; why != "" && has.Bars(place) {
+			return why
+		}
+	}
+	return ""
 }
 
 func (s *slots) take(assignee string) {
@@ -143,7 +163,7 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 	}
 	s.order(attempts)
 	s.order(reviews)
-	startable := func(t *projection.Task) bool { return s.full(t.Starter()) == "" && s.places[t.Place()] == "" }
+	startable := func(t *projection.Task) bool { return s.full(t.Starter()) == "" && s.taken(t) == "" }
 	if i := slices.IndexFunc(reviews, startable); i >= 0 {
 		first := reviews[i]
 		attempts = slices.Concat([]*projection.Task{first}, attempts)
@@ -151,9 +171,8 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 	}
 	for _, t := range append(attempts, reviews...) {
 		why := s.full(t.Starter())
-		place := t.Place()
 		if why == "" {
-			why = s.places[place]
+			why = s.taken(t)
 		}
 		if why == "" && most >= 0 && len(picks) >= most {
 			why = fmt.Sprintf("this tick was told to start at most %d", most)
@@ -162,8 +181,8 @@ func admit(cards []*projection.Task, s *slots, most int) (picks []*projection.Ta
 			waiting = append(waiting, Waiting{t.ID, why})
 			continue
 		}
-		if place != "" {
-			s.places[place] = fmt.Sprintf("%s is in use by %s, which starts now", place, t.ID)
+		if place := t.Place(); place.Name != "" {
+			s.places[place] = fmt.Sprintf("%s is in use by %s, which starts now", place.Name, t.ID)
 		}
 		s.take(t.Starter())
 		s.started[t.Starter()]++

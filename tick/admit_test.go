@@ -27,6 +27,11 @@ func TestAdmit(t *testing.T) {
 		t.WorkspaceKind, t.WorkspacePath, t.Branch = projection.Worktree, "/repo", branch
 		return t
 	}
+	at := func(id, kind, path string, priority int64) *projection.Task {
+		t := card(id, "other", priority, 1)
+		t.WorkspaceKind, t.WorkspacePath = kind, path
+		return t
+	}
 	runs := func(assignees ...string) (active []*projection.Run) {
 		for _, a := range assignees {
 			active = append(active, &projection.Run{Assignee: a})
@@ -59,6 +64,8 @@ func TestAdmit(t *testing.T) {
 			cards: []*projection.Task{card("a", "other", 0, 1)}},
 		{name: "one branch of a repository at a time, without a slot for who waits", most: -1, picks: "a z y", waits: "b: the branch x of /repo is in use by a, which starts now",
 			cards: []*projection.Task{tree("a", "x", 9), tree("b", "x", 8), tree("z", "y", 7), card("y", "other", 0, 1)}},
+		{name: "one directory at a time, unless all of them share it", most: -1, board: 9, picks: "a c d", waits: "b: the directory /x is in use by a, which starts now; e: the directory /y is in use by d, which starts now",
+			cards: []*projection.Task{at("a", projection.Dir, "/x", 9), at("b", projection.Dir, "/x/", 8), at("c", projection.Shared, "/y", 7), at("d", projection.Shared, "/y", 6), at("e", projection.Dir, "/y", 5)}},
 		{name: "most", most: 1, picks: "a", waits: "b: told to start at most 1",
 			cards: []*projection.Task{card("a", "other", 0, 1), card("b", "other", 0, 2)}},
 		{name: "none", most: 0, waits: "a: told to start at most 0", cards: []*projection.Task{card("a", "other", 0, 1)}},

@@ -9,10 +9,23 @@ import (
 // takes next, nil if none could start now. It is the one that a dispatcher without
 // caps would start first: a review first, then by priority and age.
 func Pull(v projection.View, assignee string, now eventlog.Time) (*projection.Task, error) {
+	active, err := v.Active()
+	if err != nil {
+		return nil, err
+	}
+	s := countSlots(nil, Policy{})
+	if err := s.takePlaces(v, active); err != nil {
+		return nil, err
+	}
+	// The first whose place is free. As many are looked at as a tick looks at.
 	var cards []*projection.Task
+	looked := 0
 	first := func(c *projection.Task) bool {
-		cards = append(cards, c)
-		return false
+		free := s.taken(c) == ""
+		if looked++; free {
+			cards = append(cards, c)
+		}
+		return !free && looked < readWaiting
 	}
 	if err := v.Ready(assignee, first); err != nil {
 		return nil, err
@@ -32,7 +45,7 @@ func Pull(v projection.View, assignee string, now eventlog.Time) (*projection.Ta
 			cards = append(cards, c)
 		}
 	}
-	picks, _ := admit(cards, countSlots(nil, Policy{}), 1)
+	picks, _ := admit(cards, s, 1)
 	if len(picks) == 0 {
 		return nil, nil
 	}

@@ -11,6 +11,11 @@ func TestPullTakesWhatADispatcherWouldStartFirst(t *testing.T) {
 	of := func(assignee string, priority int64) func(*projection.Draft) {
 		return func(d *projection.Draft) { d.Assignee, d.Priority = assignee, priority }
 	}
+	in := func(dir string, priority int64) func(*projection.Draft) {
+		return func(d *projection.Draft) {
+			d.Assignee, d.Priority, d.WorkspaceKind, d.WorkspacePath = "ann", priority, projection.Dir, dir
+		}
+	}
 	failed := func(b *bench, title string) {
 		run := b.running(title, of("ann", 5))
 		b.must(projection.Fail(b.cards[title], "no", b.d.Policy.Limits, projection.Writer{Card: b.cards[title], Run: run}))
@@ -41,6 +46,13 @@ func TestPullTakesWhatADispatcherWouldStartFirst(t *testing.T) {
 			b.now = b.now.Add(time.Hour)
 		}},
 		{"what runs is not taken", "ann", "", func(b *bench) { b.running("a", of("ann", 0)) }},
+		{"what would work where another does is passed over", "ann", "elsewhere", func(b *bench) {
+			b.running("a", in("/d", 0))
+			b.create("there", in("/d", 9))
+			b.create("there too", in("/d", 9))
+			b.create("elsewhere", in("/e", 0))
+		}},
+		{"even if there is nothing else", "ann", "", func(b *bench) { b.running("a", in("/d", 0)); b.create("there", in("/d", 0)) }},
 		{"nor what has a process left", "ann", "", func(b *bench) {
 			run := b.running("a", of("ann", 0))
 			b.must(projection.Defer(b.cards["a"], time.Second, "", b.d.Policy.Limits, projection.Writer{Card: b.cards["a"], Run: run}))

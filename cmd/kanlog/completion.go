@@ -48,7 +48,7 @@ var flagWords = map[string]completer{
 	"assignee": assignees, "reviewer": assignees,
 	"tag":           ofCards(func(t *projection.Task) []string { return t.Tags }),
 	"tenant":        ofCards(func(t *projection.Task) []string { return []string{t.Tenant} }),
-	"workspace":     fixed(projection.Scratch, projection.Worktree),
+	"workspace":     fixed(projection.Scratch, projection.Worktree, projection.Dir+":", projection.Shared+":"),
 	"list --sort":   sortWords,
 	"events --kind": fixed(strings.Fields(kindList())...),
 	"block --kind":  fixed(projection.BlockKinds...),
@@ -125,7 +125,11 @@ func (a *app) complete(cmd *cobra.Command, words completer) cobra.CompletionFunc
 		go func() { found <- words(b, typed) }()
 		select {
 		case list := <-found:
-			return list[:min(len(list), completionWords)], nothingElse
+			how := nothingElse
+			if b.flag == "workspace" && slices.ContainsFunc(list, func(word string) bool { return strings.HasSuffix(word, ":") }) {
+				how |= cobra.ShellCompDirectiveNoSpace // a path follows
+			}
+			return list[:min(len(list), completionWords)], how
 		case <-ctx.Done():
 			return nil, nothingElse
 		}

@@ -70,7 +70,7 @@ func createCmd(a *app) *cobra.Command {
 	f.StringVar(&d.Key, "key", "", "create once: the same key returns the same card")
 	f.Var(&maxRuntime, "max-runtime", "end a run after this long (90, 30s, 2h, 1d; 0: never, whatever the profile says)")
 	f.Var(&number[int64]{&d.MaxRetries}, "max-retries", "failed attempts before the card is blocked (default: the settings')")
-	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS, or worktree[:/ABS] of a repository (without a path: the one around you)")
+	f.StringVar(&workspace, "workspace", projection.Scratch, "scratch, dir:/ABS (one card at a time), shared:/ABS (several at once), or worktree[:/ABS] of a repository (without a path: the one around you)")
 	f.StringVar(&d.Branch, "branch", "", "branch of the worktree (default wt/ID)")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h)")
 	f.StringVar(&d.Tenant, "tenant", "", "namespace, handed to the worker and to children")
@@ -257,10 +257,10 @@ func parseWorkspace(s string) (kind, path string, err error) {
 			path, err = ownRepository()
 		}
 		return kind, path, err
-	case projection.Scratch, projection.Dir:
+	case projection.Scratch, projection.Dir, projection.Shared:
 		return kind, path, nil
 	}
-	return "", "", usage("workspace %q is none of scratch, dir:/ABS, worktree[:/ABS]", s)
+	return "", "", usage("workspace %q is none of scratch, dir:/ABS, shared:/ABS, worktree[:/ABS]", s)
 }
 
 // ownRepository is the root of the git repository around the current directory:

@@ -24,7 +24,7 @@ const gitTimeout = time.Minute
 // Nothing that a worker may have touched is ever removed here.
 func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, error) {
 	switch t.WorkspaceKind {
-	case projection.Dir:
+	case projection.Dir, projection.Shared:
 		fi, err := os.Stat(t.WorkspacePath)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
@@ -37,15 +37,18 @@ func (w *world) prepareWorkspace(t *projection.Task, begin forker) (string, erro
 		return t.WorkspacePath, nil
 	case projection.Worktree:
 		return w.worktree(t, begin)
+	case projection.Scratch:
+		dir := w.a.workspaceOf(t)
+		return dir, os.MkdirAll(dir, 0o700)
 	}
-	dir := w.a.workspaceOf(t)
-	return dir, os.MkdirAll(dir, 0o700)
+	// A worker must not find an empty directory in place of what was meant.
+	return "", fmt.Errorf("this kanlog knows no workspace of the kind %q", t.WorkspaceKind)
 }
 
 // workspaceOf is where the worker of a card runs, made or not.
 func (a *app) workspaceOf(t *projection.Task) string {
 	switch t.WorkspaceKind {
-	case projection.Dir:
+	case projection.Dir, projection.Shared:
 		return t.WorkspacePath
 	case projection.Worktree:
 		_, path, _ := t.Worktree()
