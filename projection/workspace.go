@@ -82,6 +82,36 @@ func (v View) PlaceTaken(t *Task) (string, error) {
 	return "", nil
 }
 
+// Beside says which other card is at work in a directory, within it or around it, "" if
+// none is. One in a worktree of its own has files of its own, wherever that is.
+func (v View) Beside(t *Task, path string) (string, error) {
+	active, err := v.Active()
+	if err != nil || t.WorkspaceKind == Worktree {
+		return "", err
+	}
+	path = filepath.Clean(path)
+	for _, r := range active {
+		if r.Task == t.ID {
+			continue
+		}
+		other, err := v.MustTask(r.Task)
+		if err != nil {
+			return "", err
+		}
+		at := filepath.Clean(other.WorkspacePath)
+		if other.WorkspaceKind != Dir && other.WorkspaceKind != Shared || !below(at, path) && !below(path, at) {
+			continue
+		}
+		return fmt.Sprintf("run %d of %s", r.ID, r.Task), nil
+	}
+	return "", nil
+}
+
+// below tells whether a cleaned path is another one or in it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
 // InUse says why the files of a card cannot be done with, "" if it is over and
 // nothing of it is left.
 func (t *Task) InUse() string {

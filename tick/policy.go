@@ -13,8 +13,8 @@ type Policy struct {
 	Limits projection.Limits
 	// LaunchGrace is how long a supervisor may take from its fork to register.
 	LaunchGrace time.Duration
-	// PrepareGrace is what the start of a card with a worktree may take before
-	// that.
+	// PrepareGrace is what the start of a card may take before that whose workspace
+	// may be git's.
 	PrepareGrace time.Duration
 	// KillGrace is how long a process may take from TERM to its end before it
 	// is killed.
@@ -42,6 +42,13 @@ const (
 	StdinContext = "context" // what $KANLOG_CONTEXT names
 )
 
+// What becomes of a card that starts again where something is not committed.
+const (
+	DirtyKeep   = "keep"   // it starts, and is told
+	DirtyRefuse = "refuse" // it is held
+	DirtyStash  = "stash"  // it starts, and what is there is put into a git stash
+)
+
 // Argv is the whole command.
 func (p Profile) Argv() []string { return append(slices.Clone(p.Wrap), p.Command...) }
 
@@ -55,15 +62,17 @@ const pressEvery = time.Second
 
 // Profile is a worker that can be started here.
 type Profile struct {
-	Name          string
-	Command       []string // argv with {task} {run} {title} {workspace} {context}
-	Wrap          []string // words before the command: a limiter, a container
-	Stdin         string   // one of the Stdin words
-	MaxInProgress int      // 0: only the board's cap
-	MaxRuntime    time.Duration
-	OnCleanExit   string // violation, complete or review
-	Reviewer      string // the profile that reviews its work, "" for a person
-	PassEnv       []string
-	PassEnvSet    bool // pass_env was given, perhaps empty
-	Env           map[string]string
+	Name    string
+	Command []string // argv with {task} {run} {title} {workspace} {context}
+	Wrap    []string // words before the command: a limiter, a container
+	Stdin   string   // one of the Stdin words
+	// DirtyWorkspace is one of the Dirty words, "" for the board's.
+	DirtyWorkspace string
+	MaxInProgress  int // 0: only the board's cap
+	MaxRuntime     time.Duration
+	OnCleanExit    string // violation, complete or review
+	Reviewer       string // the profile that reviews its work, "" for a person
+	PassEnv        []string
+	PassEnvSet     bool // pass_env was given, perhaps empty
+	Env            map[string]string
 }

@@ -42,7 +42,7 @@ func (t *tick) start(ctx context.Context) error {
 			continue
 		}
 		grace := t.Policy.LaunchGrace
-		if card.WorkspaceKind == projection.Worktree {
+		if card.WorkspaceKind != projection.Scratch {
 			grace += t.Policy.PrepareGrace
 		}
 		// Not by when the tick began: it may have waited for the host's lock for as long
@@ -255,6 +255,9 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 		defer t.Forks.Unlock()
 		return fork()
 	})
+	if held := new(HeldError); errors.As(err, &held) {
+		return t.hold(l, held)
+	}
 	if err != nil {
 		// No use in claiming more cards for a host that is full.
 		if errors.Is(err, ErrInfrastructure) {
@@ -302,6 +305,27 @@ func (t *tick) launch(ctx context.Context, l Launch) error {
 // ErrInfrastructure marks a start that the host refused (no processes, memory
 // or disk left): not the card's fault, and not counted.
 var ErrInfrastructure = errors.New("the host refused")
+
+// HeldError is the error of a start that somebody has to see to first. It is no failure
+// of the card, and nothing was started.
+type HeldError struct{ Reason string }
+
+func (e *HeldError) Error() string { return e.Reason }
+
+// hold blocks a claimed card in place of its start. That it may be unblocked and held
+// again without end is bounded as for a worker that blocks it.
+func (t *tick) hold(l Launch, held *HeldError) error {
+	block := projection.Block(l.Task.ID, held.Reason, projection.NeedsInput, t.Policy.Limits, projection.Writer{Card: l.Task.ID, Run: l.Run})
+	_, err := t.update(t.Clock(), block)
+	switch {
+	case err == nil:
+		t.wait(l.Task.ID, "held: "+held.Reason)
+	case !fatal(err):
+		t.fail(l.Task.ID, l.Run, err)
+		return nil
+	}
+	return err
+}
 
 // notStarted books that a claimed card has no worker. settled is false only if
 // one registered in the meantime after all: nothing is booked then and it lives.

@@ -51,6 +51,7 @@ type fileSettings struct {
 	OutputLimit       *sizeText              `toml:"output_limit"`
 	KeepOutput        *durationText          `toml:"keep_output"`
 	KeepWorkspaces    *durationText          `toml:"keep_workspaces"`
+	DirtyWorkspace    *string                `toml:"dirty_workspace"`
 	AllowNetworkStore *bool                  `toml:"allow_network_store"`
 	Profiles          map[string]fileProfile `toml:"profiles"`
 }
@@ -68,6 +69,8 @@ type settings struct {
 	// after the last that happened to it, 0 for ever.
 	keepOutput     time.Duration
 	keepWorkspaces time.Duration
+	// dirtyWorkspace is one of tick's Dirty words, for profiles that say nothing else.
+	dirtyWorkspace string
 	// minFreeMemory is how many bytes have to be free before anything is started.
 	minFreeMemory int64
 	host          tick.Host        // see app.reasons
@@ -80,7 +83,7 @@ func defaults() settings {
 		policy: tick.Policy{
 			Limits:        projection.DefaultLimits(),
 			LaunchGrace:   30 * time.Second,
-			PrepareGrace:  3 * gitTimeout,
+			PrepareGrace:  5 * gitTimeout,
 			KillGrace:     5 * time.Second,
 			TerminalGrace: 2 * time.Minute,
 			ReclaimDefer:  2 * time.Minute,
@@ -95,6 +98,7 @@ func defaults() settings {
 		keepOutput:     30 * 24 * time.Hour,
 		minFreeMemory:  128 << 20,
 		keepWorkspaces: 7 * 24 * time.Hour,
+		dirtyWorkspace: tick.DirtyKeep,
 	}
 }
 
@@ -209,10 +213,10 @@ func unreadable(what string, err error) error {
 
 func knownKeys(at toml.Key) []string {
 	if len(at) > 2 && at[0] == "profiles" {
-		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "reviewer", "pass_env", "env"}
+		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "dirty_workspace", "reviewer", "pass_env", "env"}
 	}
 	return []string{
-		"ageing", "allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "create_limit", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
+		"ageing", "allow_network_store", "block_limit", "breaker", "breaker_pause", "claim_ttl", "create_limit", "dirty_workspace", "failure_limit", "heartbeat_stale", "interval", "keep_output", "keep_workspaces", "kill_grace", "launch_grace",
 		"lock_timeout", "max_in_progress", "max_in_progress_host", "min_free_memory", "output_limit", "profiles", "rate_limit_cooldown", "reclaim_defer", "retry_backoff",
 		"terminal_grace", "violation_limit",
 	}
@@ -321,9 +325,19 @@ func (s *settings) bounded(f *fileSettings) []boundedSetting {
 		dur("retry_backoff", f.RetryBackoff, &l.RetryBackoff, 0),
 		dur("lock_timeout", f.LockTimeout, &s.lockTimeout, time.Millisecond),
 		dur("keep_output", f.KeepOutput, &s.keepOutput, 0),
+		{"dirty_workspace", f.DirtyWorkspace != nil, func() error { return setDirty(*f.DirtyWorkspace, &s.dirtyWorkspace) }},
 		dur("keep_workspaces", f.KeepWorkspaces, &s.keepWorkspaces, 0),
 		{"output_limit", f.OutputLimit != nil, func() error { return f.OutputLimit.set(&s.outputLimit, proc.MinOutputLimit, proc.MaxOutputLimit) }},
 	}
+}
+
+func setDirty(word string, to *string) error {
+	switch word {
+	case tick.DirtyKeep, tick.DirtyRefuse, tick.DirtyStash:
+		*to = word
+		return nil
+	}
+	return fmt.Errorf("%q is none of %s, %s, %s", word, tick.DirtyKeep, tick.DirtyRefuse, tick.DirtyStash)
 }
 
 func setDuration(text durationText, to *time.Duration, least time.Duration) error {

@@ -18,6 +18,7 @@ type fileProfile struct {
 	OnCleanExit   *string           `toml:"on_clean_exit"`
 	Wrap          *[]string         `toml:"wrap"`
 	Stdin         *string           `toml:"stdin"`
+	Dirty         *string           `toml:"dirty_workspace"`
 	Reviewer      *string           `toml:"reviewer"`
 	PassEnv       *[]string         `toml:"pass_env"`
 	Env           map[string]string `toml:"env"`
@@ -54,6 +55,11 @@ func profileWith(p tick.Profile, path, name string, fp fileProfile, bad func(tab
 			return p, bad(table, "stdin", "%q is none of %s, %s", *fp.Stdin, tick.StdinNone, tick.StdinContext)
 		}
 		p.Stdin = *fp.Stdin
+	}
+	if fp.Dirty != nil {
+		if err := setDirty(*fp.Dirty, &p.DirtyWorkspace); err != nil {
+			return p, bad(table, "dirty_workspace", "%v", err)
+		}
 	}
 	if fp.MaxInProgress != nil {
 		if *fp.MaxInProgress < 1 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,6 +24,7 @@ func createCmd(a *app) *cobra.Command {
 		Short: "Put a card on the board and print its id",
 		Example: `  kanlog create "fix the build" --assignee coder --body-file notes.md
   kanlog create "deploy" --assignee ops --parent t_1a2b --priority 5
+  kanlog create "sort the photos" --assignee coder --workspace dir:$HOME/photos
   kanlog create "nightly report" --key report-2026-11-29   # once, however often it is called`,
 		Args: exactly(1, "one title (quote it)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -270,14 +270,11 @@ func ownRepository() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at, nil
-		}
-		if at == filepath.Dir(at) {
-			return "", usage("workspace worktree: %s is in no git repository; name one by its path (worktree:/ABS)", dir)
-		}
+	root := repositoryAround(dir)
+	if root == "" {
+		return "", usage("workspace worktree: %s is in no git repository; name one by its path (worktree:/ABS)", dir)
 	}
+	return root, nil
 }
 
 // parseMoment reads a moment, or a time from now.

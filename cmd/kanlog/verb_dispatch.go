@@ -60,6 +60,7 @@ func (a *app) newDispatcher(actor string) (*tick.Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.actor = actor
 	return &tick.Dispatcher{
 		Board: w.store, World: w, Policy: set.dispatchPolicy(), Actor: actor,
 		Clock: a.clock, Lock: a.dispatchLock, Hook: a.fail.hit,

@@ -27,7 +27,7 @@ ever). It removes
             and stashes stay
   output    what the runs printed and were told; how each ended stays on record
 
-and says of every other workspace why it stays. Directories that you named (dir:) are
+and says of every other workspace why it stays. Directories that you named (dir:, shared:) are
 never touched, nor is anything behind a link or a mount. Killed at any moment it loses
 nothing; the next one goes on. A daemon does it once a day.`,
 		Example: "  kanlog gc --dry-run\n  kanlog gc\n  kanlog gc --json | jq '.kept[].reason'",

@@ -39,11 +39,23 @@ func (a *app) workOn(ctx context.Context, w *pulled) error {
 	}
 	rec.Error, rec.Infrastructure = err.Error(), errors.Is(err, tick.ErrInfrastructure)
 	b := newSupervisedBoard(spec)
+	held := new(tick.HeldError)
+	isHeld := errors.As(err, &held)
+	if isHeld {
+		block := projection.Block(spec.Task, held.Reason, projection.NeedsInput, spec.Limits, projection.Writer{Card: spec.Task, Run: spec.Run})
+		if err := b.update(block); err != nil {
+			a.warn("%v", err)
+		}
+	}
 	// Whoever cannot book leaves the record, and the next tick does.
 	if err := errors.Join(proc.WriteRecord(spec.RecordPath, rec), b.Book(rec)); err != nil {
 		a.warn("%v", err)
 	}
-	return &codedError{spec.Shown.ending(b)}
+	code := spec.Shown.ending(b)
+	if isHeld {
+		code = max(code, exitFailed) // blocked, but nothing was done
+	}
+	return &codedError{code}
 }
 
 func (w *pulled) become(spec superviseSpec, p prepared, told func() bool) error {

@@ -183,7 +183,7 @@ func gitSays(out string, err error) string {
 type gitRunner struct {
 	begin forker
 	repo  string
-	lock  *os.File // inherited by every git and what it starts
+	lock  *os.File // inherited by every git and what it starts, or nil
 	also  *os.File // another one, or nil
 }
 
@@ -192,6 +192,12 @@ type gitRunner struct {
 type forker func(fork func() error) error
 
 func (g gitRunner) run(args ...string) (string, error) {
+	out, err := g.raw(args...)
+	return strings.TrimSpace(out), err
+}
+
+// raw is run with every blank that git wrote.
+func (g gitRunner) raw(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
 	// No daemon of git's may be started here: it would keep the lock for good.
@@ -201,9 +207,10 @@ func (g gitRunner) run(args ...string) (string, error) {
 	// Not in the user's language: what git writes into a worktree's lock file is
 	// a message to it, and we look for that one.
 	cmd.Env = append(gitEnviron(os.Environ()), "LANGUAGE=C")
-	cmd.ExtraFiles = []*os.File{g.lock}
-	if g.also != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, g.also)
+	for _, lock := range []*os.File{g.lock, g.also} {
+		if lock != nil {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, lock)
+		}
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -211,7 +218,7 @@ func (g gitRunner) run(args ...string) (string, error) {
 	if err == nil {
 		err = cmd.Wait()
 	}
-	return strings.TrimSpace(out.String()), err
+	return out.String(), err
 }
 
 // gitEnviron drops what names a repository: in a hook of git's these are set, and

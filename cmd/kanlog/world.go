@@ -32,6 +32,7 @@ type world struct {
 	uuid  [16]byte
 	set   *settings
 	self  eventlog.Process
+	actor string // who starts, in what is written down of a start
 }
 
 func (a *app) newWorld() (*world, error) {
@@ -210,6 +211,9 @@ type prepared struct{ workspace, contextFile string }
 // prepare makes the workspace and the context file of a claimed card.
 func (w *world) prepare(l tick.Launch, begin forker) (p prepared, err error) {
 	if p.workspace, err = w.prepareWorkspace(l.Task, begin); err != nil {
+		return p, hostRefused(fmt.Errorf("workspace: %w", err))
+	}
+	if err := w.seeToLeftWork(l, p.workspace, begin); err != nil {
 		return p, hostRefused(fmt.Errorf("workspace: %w", err))
 	}
 	p.contextFile = w.a.files().context(l.Task.ID, l.Run)
