@@ -18,7 +18,7 @@ import (
 // New check: its function in a doctor_*.go, its line in checks, a row in
 // docs/doctor.md, and a scenario in which the finding appears and is gone once
 // its command was run. A check never appends, signals or takes a lock for longer
-// than one reading.
+// than one reading, and starts nothing but for --probe.
 
 func doctorCmd(a *app) *cobra.Command {
 	d := &doctor{a: a}
@@ -28,9 +28,10 @@ func doctorCmd(a *app) *cobra.Command {
 		Long: `doctor looks at the settings, the store, the locks, the files, the processes and
 the cards, and says of all that is wrong why it matters and which command mends it. It changes
 nothing and needs no healthy board: what it cannot read is one more finding.
-docs/doctor.md lists what it can find. Exit 0: nothing worse than a note; 1: a warning or an
+docs/doctor.md lists what it can find. With --probe it also starts the wrapper of each profile,
+with a command behind it that writes a file, in a workspace that is removed again. Exit 0: nothing worse than a note; 1: a warning or an
 error; 3: there is no such board; 6: the store is not good.`,
-		Example: "  kanlog doctor\n  kanlog doctor --deep\n  kanlog doctor --json | jq -r '.[].fix // empty'",
+		Example: "  kanlog doctor\n  kanlog doctor --deep\n  kanlog doctor --probe\n  kanlog doctor --json | jq -r '.[].fix // empty'",
 		Args:    exactly(0, "no arguments"),
 		// A file current that is wrong is a finding, and the board of no name is
 		// looked at.
@@ -57,6 +58,7 @@ error; 3: there is no such board; 6: the store is not good.`,
 			return d.report(d.examine())
 		},
 	}
+	cmd.Flags().BoolVar(&d.probes, "probe", false, "also start each profile's wrapper and look whether what is written behind it is lost")
 	cmd.Flags().BoolVar(&d.deep, "deep", false, "also verify the store and look at every run's files")
 	return cmd
 }
@@ -88,6 +90,7 @@ func found(severity, subject, message, why, fix string) finding {
 type doctor struct {
 	a       *app
 	deep    bool
+	probes  bool
 	flags   string
 	current error // why it cannot be told which board is the current one
 
@@ -114,6 +117,7 @@ func settled(d *doctor) bool { return d.settled }
 func board(d *doctor) bool   { return d.readable }
 func both(d *doctor) bool    { return d.settled && d.readable }
 func deep(d *doctor) bool    { return d.deep && d.readable }
+func probes(d *doctor) bool  { return d.probes && both(d) }
 
 // checks in the order in which they are made: later ones go by what the first
 // have found out.
@@ -138,6 +142,7 @@ var checks = []check{
 	{"daemon", nothing, (*doctor).checkDaemon},
 	{"cards", board, (*doctor).checkCards},
 	{"workspaces", board, (*doctor).checkWorkspaces},
+	{"wrappers", probes, (*doctor).checkWrappers},
 }
 
 // maxFindings bounds how much of one check is named.
