@@ -68,8 +68,11 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 			return err
 		})
 	})
-	if err != nil || left.of == nil {
-		return err
+	if err != nil {
+		return notTheCards(err)
+	}
+	if left.of == nil {
+		return nil
 	}
 	if left.beside == "" && policy == tick.DirtyStash && within(w.a.home, dir) {
 		left.beside = "kanlog itself, with its boards,"
@@ -95,14 +98,19 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return notTheCards(err)
 	}
 	w.a.fail.hit("workspace.recorded")
 	if hold != "" {
-		return &tick.HeldError{Reason: hold}
+		// The name of the directory alone may be as long as a reason.
+		return &tick.HeldError{Reason: strings.ToValidUTF8(hold[:min(len(hold), projection.MaxReason)], "")}
 	}
 	return nil
 }
+
+// notTheCards marks an error of the store: a start that comes to nothing by it is no
+// failure of the card.
+func notTheCards(err error) error { return fmt.Errorf("%w: %w", tick.ErrInfrastructure, err) }
 
 // lastThere is the last run of a card that may have worked in its workspace, before the
 // one that starts now; nil if none ever got that far.
@@ -179,7 +187,7 @@ func (g gitRunner) uncommitted() (files []string, unsure string) {
 		if strings.Contains(out, "not a git repository") || strings.Contains(out, "must be run in a work tree") {
 			return nil, ""
 		}
-		return nil, gitSays(strings.TrimSpace(out), err)
+		return nil, gitWords(strings.TrimSpace(out), err)
 	}
 	for line := range strings.SplitSeq(out, "\n") {
 		// Two letters and a blank; a warning has no blank there.
@@ -189,6 +197,9 @@ func (g gitRunner) uncommitted() (files []string, unsure string) {
 	}
 	return files, ""
 }
+
+// gitWords is what git gave as its reason, as text that can be kept.
+func gitWords(out string, err error) string { return clean(cutLine(gitSays(out, err)), false) }
 
 // cutLine bounds one line and makes it text that can be kept: a name is bytes.
 func cutLine(line string) string {

@@ -45,7 +45,7 @@ func stashOf(id string) string { return "kanlog " + id + " before run " }
 func (g gitRunner) stash(message string) string {
 	prefix, err := g.run("rev-parse", "--show-prefix")
 	if err != nil {
-		return gitSays(prefix, err)
+		return gitWords(prefix, err)
 	}
 	// Another card's worktree may be putting something into the same list just now.
 	args := []string{"-c", "core.hooksPath=/dev/null", "-c", "core.filesRefLockTimeout=10000",
@@ -55,7 +55,7 @@ func (g gitRunner) stash(message string) string {
 	}
 	out, err := g.run(args...)
 	if err != nil {
-		return gitSays(out, err)
+		return gitWords(out, err)
 	}
 	return ""
 }
