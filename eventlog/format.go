@@ -63,7 +63,8 @@ import (
 // # Form 4
 //
 // Adds fields to claimed (active, active_assignee, board_cap, assignee_cap, host_cap),
-// and to the kinds that end a run, blocked and gave_up the limits they were decided by.
+// to the kinds that end a run, blocked and gave_up the limits they were decided by, and
+// the word shared to workspace_kind.
 const Format = 4
 
 // The names on disk.

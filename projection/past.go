@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/tidwall/btree"
 
@@ -70,6 +71,16 @@ func (s *Store) Past(m Moment, told func(commit uint64)) (*Past, error) {
 	return p, err
 }
 
+// Now is the board as it is at this moment: however long somebody looks at it, it stays
+// that board, and nobody waits. It costs what the whole log costs.
+func (s *Store) Now() (*Past, error) {
+	head, err := s.file.Head()
+	if err != nil || head.Commit == 0 {
+		return s.Before(), err
+	}
+	return s.Past(Moment{Seq: head.Seq}, nil)
+}
+
 // Before is the board before its first commit.
 func (s *Store) Before() *Past {
 	return &Past{store: s, tables: newPastTables(), limits: DefaultLimits(), caps: map[string]int{}}
@@ -84,7 +95,7 @@ func (p *Past) Apply(c eventlog.Commit) error {
 		return fmt.Errorf("commit %d: %w", c.Number, err)
 	}
 	p.Head = eventlog.Head{Commit: c.Number, Seq: c.Seq + uint64(len(c.Events)) - 1, Hash: c.Hash}
-	p.At, p.Actor = c.At, c.Actor
+	p.At, p.Actor, p.tables.head = c.At, c.Actor, p.Head
 	for _, e := range c.Events {
 		p.limits, _ = p.limits.recorded(e.Data)
 		if d, ok := e.Data.(*eventlog.Claimed); ok && d.Origin == OriginDispatch {
@@ -159,6 +170,35 @@ func (p *Past) EachCard(fn func(View, *Task) error) (err error) {
 	return err
 }
 
+// Cards are the ids of all cards, the oldest first.
+func (p *Past) Cards() []string {
+	list := make([]*Task, 0, p.tables.tasks.Len())
+	p.tables.tasks.Scan(func(_ string, t *Task) bool {
+		list = append(list, t)
+		return true
+	})
+	sort.Slice(list, func(i, j int) bool { return list[i].CreatedSeq < list[j].CreatedSeq })
+	ids := make([]string, len(list))
+	for i, t := range list {
+		ids[i] = t.ID
+	}
+	return ids
+}
+
+// Commits are those that belong to it, in order.
+func (p *Past) Commits(fn func(eventlog.Commit) error) error {
+	err := p.store.Commits(1, func(c eventlog.Commit) error {
+		if c.Number > p.Head.Commit {
+			return errOne
+		}
+		return fn(c)
+	})
+	if errors.Is(err, errOne) {
+		return nil
+	}
+	return err
+}
+
 // TaskCommits is Store.TaskCommits for the board as it was.
 func (p *Past) TaskCommits(task string, from uint64, fn func(eventlog.Commit) error) error {
 	err := p.store.TaskCommits(task, from, func(c eventlog.Commit) error {
@@ -192,8 +232,25 @@ func (p *Past) RecentRuns(max int, fn func(*Run)) (all bool, err error) {
 // fold of a whole log decodes and encodes nothing, which is most of its work.
 type pastTables struct {
 	*eventlog.Mem // the other tables
+	head          eventlog.Head
 	tasks         btree.Map[string, *Task]
 	runs          btree.Map[uint64, *Run]
+}
+
+// Head is the end of the log as far as it was folded.
+func (p *pastTables) Head() (eventlog.Head, error) { return p.head, nil }
+
+// Tables returns the names of the tables, ascending.
+func (p *pastTables) Tables() []string {
+	names := p.Mem.Tables()
+	if p.tasks.Len() > 0 {
+		names = append(names, tabTasks)
+	}
+	if p.runs.Len() > 0 {
+		names = append(names, tabRuns)
+	}
+	sort.Strings(names)
+	return names
 }
 
 func newPastTables() *pastTables { return &pastTables{Mem: eventlog.NewMem([16]byte{})} }

@@ -25,8 +25,8 @@ var pureOfTick = []string{"admit.go", "judge.go", "policy.go", "report.go"}
 // diskFiles are the files of eventlog that may touch the disk or a lock. A new
 // file is pure until it is named here.
 var diskFiles = []string{
-	"check.go", "create.go", "file.go", "fill.go", "fs_linux.go", "fs_other.go", "guard.go", "holder_linux.go", "holder_other.go",
-	"lock.go", "move.go", "open_unix.go", "pages.go", "poison.go", "rebuild.go", "session.go", "stamp.go", "tx.go",
+	"check.go", "copy.go", "create.go", "file.go", "fill.go", "fs_linux.go", "fs_other.go", "guard.go", "holder_linux.go", "holder_other.go",
+	"lock.go", "move.go", "open_unix.go", "pages.go", "poison.go", "rebuild.go", "restore.go", "session.go", "stamp.go", "tx.go",
 }
 
 // pureImports are all that a pure file may import, in the package named ("" for
@@ -34,7 +34,7 @@ var diskFiles = []string{
 var pureImports = map[string][]string{
 	"": {
 		"bytes", "cmp", "crypto/sha256", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/fnv", "io",
-		"reflect", "slices", "sort", "strings", "time", "unicode", "unicode/utf8",
+		"reflect", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
 		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/msgpack/v5/msgpcode",
 	},
 	"eventlog":   {"sync", "github.com/tidwall/btree"},

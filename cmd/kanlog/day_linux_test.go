@@ -122,8 +122,7 @@ max_runtime = "20m"
 	for d.unfinished() {
 		d.pass(10 * time.Minute)
 	}
-	d.poke()
-	d.settle()
+	d.theDayAfter()
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the daemon ended with %v", err)
@@ -295,14 +294,14 @@ func (d *day) everyCardIsBooked() {
 	d.Logf("every card is booked: %v", ends)
 }
 
-// runFile is what may lie in the directory of a card's runs.
-var runFile = regexp.MustCompile(`^\d+\.(log|exit|context\.md)$`)
+// fileOfRun is what may lie in the directory of a card's runs.
+var fileOfRun = regexp.MustCompile(`^\d+\.(log|exit|context\.md)$`)
 
 func (d *day) onlyRunFilesAreLeft() {
 	known := map[string]bool{"board.db": true, "board.lock": true, "dispatch.lock": true, "daemon.lock": true, "gc.lock": true, gcStateName: true, "runs/board-id": true}
 	err := filepath.WalkDir(d.a.boardDir, func(path string, e fs.DirEntry, err error) error {
 		name, _ := filepath.Rel(d.a.boardDir, path)
-		if err == nil && !e.IsDir() && !known[name] && !runFile.MatchString(e.Name()) {
+		if err == nil && !e.IsDir() && !known[name] && !fileOfRun.MatchString(e.Name()) {
 			d.Errorf("%s is left over", name)
 		}
 		return err
@@ -310,10 +309,26 @@ func (d *day) onlyRunFilesAreLeft() {
 	if err != nil {
 		d.Fatal(err)
 	}
-	workspaces, _ := os.ReadDir(filepath.Join(d.a.boardDir, "workspaces"))
-	d.Logf("%d of %d workspaces are kept until the next gc", len(workspaces), d.made)
-	if *dayHours >= 24 && len(workspaces) > d.made/2 {
-		d.Errorf("%d workspaces of %d cards: gc has not run", len(workspaces), d.made)
+}
+
+// theDayAfter waits until the gc of the next day has removed the workspaces of all cards
+// that are done.
+func (d *day) theDayAfter() {
+	kept := 0
+	for _, c := range d.cards() {
+		if c.Status != projection.Done {
+			kept++
+		}
+	}
+	d.pass(25 * time.Hour)
+	for end := time.Now().Add(dayPatience); ; time.Sleep(50 * time.Millisecond) {
+		workspaces, _ := os.ReadDir(filepath.Join(d.a.boardDir, "workspaces"))
+		if len(workspaces) <= kept {
+			return
+		}
+		if time.Now().After(end) {
+			d.Fatalf("a day after the last card %d workspaces are left, and %d cards are not done", len(workspaces), kept)
+		}
 	}
 }
 

@@ -22,9 +22,9 @@ type exported struct {
 	board  boardLine
 	paused *projection.Pause
 	head   eventlog.Head
-	task   string               // the one card, "" for the board
-	snap   *projection.Snapshot // of the board
-	one    []*exportedCard      // the card, or the cards around it
+	task   string           // the one card, "" for the board
+	snap   *projection.Past // of the board
+	one    []*exportedCard  // the card, or the cards around it
 }
 
 // boardLine is the first line of an export: what it is an export of.
@@ -70,12 +70,15 @@ func (a *app) exportedOf(task string, around bool) (*exported, error) {
 		err = x.readOne(around)
 	}
 	if task == "" || errors.Is(err, errEnough) {
-		if x.snap, err = store.Snapshot(); err == nil {
+		if x.snap, err = store.Now(); err == nil {
 			x.head = x.snap.Head
-			err = x.describe(x.snap.View)
+			err = x.snap.View(x.describe)
 		}
 		if err == nil && task != "" {
-			x.one, err = x.neighbours(x.snap.View, len(x.snap.Cards))
+			err = x.snap.View(func(v projection.View) (err error) {
+				x.one, err = x.neighbours(v, len(x.snap.Cards()))
+				return err
+			})
 		}
 	}
 	if err != nil {
@@ -189,16 +192,18 @@ func (x *exported) cards(fn func(*exportedCard) error) error {
 		}
 		return nil
 	}
-	for _, id := range x.snap.Cards {
-		c, err := x.card(x.snap.View, id)
-		if err != nil {
-			return err
+	return x.snap.View(func(v projection.View) error {
+		for _, id := range x.snap.Cards() {
+			c, err := x.card(v, id)
+			if err == nil {
+				err = fn(c)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err := fn(c); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // events calls fn for each event up to the commit of the export, oldest first. The
@@ -216,7 +221,7 @@ func (x *exported) events(fn func(c eventlog.Commit, i int) error) error {
 		return nil
 	}
 	if x.task == "" {
-		return x.store.CommitsUpTo(x.head.Commit, each)
+		return x.snap.Commits(each)
 	}
 	err := x.store.TaskCommits(x.task, 1, func(c eventlog.Commit) error {
 		if c.Number > x.head.Commit {

@@ -2,11 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -48,7 +45,7 @@ func (a *app) goTo(m projection.Moment) error {
 	if err != nil {
 		return err
 	}
-	told, done := a.progress("folding the log")
+	told, done := a.progress("replay", store)
 	past, err := store.Past(m, told)
 	done()
 	if err != nil {
@@ -62,31 +59,6 @@ func (a *app) goTo(m projection.Moment) error {
 		a.now = past.At
 	}
 	return nil
-}
-
-// progress says on a terminal how far a long reading has come; done takes it away
-// again. To a file or a pipe nothing is said.
-func (a *app) progress(what string) (told func(commit uint64), done func()) {
-	f, ok := a.errw.(*os.File)
-	if ok {
-		_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-		ok = err == nil
-	}
-	if !ok {
-		return func(uint64) {}, func() {}
-	}
-	said, next := false, time.Now().Add(time.Second)
-	told = func(commit uint64) {
-		if time.Now().After(next) {
-			said, next = true, time.Now().Add(200*time.Millisecond)
-			fmt.Fprintf(f, "\r%s: commit %d", what, commit)
-		}
-	}
-	return told, func() {
-		if said {
-			fmt.Fprint(f, "\r\033[K")
-		}
-	}
 }
 
 // pastJSON is which moment a board is shown at.

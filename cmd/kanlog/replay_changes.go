@@ -101,7 +101,7 @@ func (a *app) replaySteps(r replaying) error {
 			return err
 		}
 	}
-	told, done := a.progress("folding the log")
+	told, done := a.progress("replay", store)
 	defer done()
 	past, shown := store.Before(), 0
 	var was *taskJSON
@@ -185,7 +185,7 @@ func (a *app) replayDiff(from, to, task string) error {
 			return err
 		}
 	}
-	told, done := a.progress("folding the log")
+	told, done := a.progress("replay", store)
 	defer done()
 	was, err := store.Past(moments[0], told)
 	if err != nil {
@@ -218,24 +218,31 @@ func (a *app) replayDiff(from, to, task string) error {
 // behind the earlier one.
 func diffOf(was, now *projection.Past, task string) (*diffJSON, error) {
 	d := &diffJSON{From: newPastJSON(was), To: newPastJSON(now), Created: []string{}, Changed: []cardDiff{}, Ended: map[string]int{}}
+	var after []*taskJSON
 	err := now.EachCard(func(v projection.View, t *projection.Task) error {
 		if task != "" && t.ID != task || v.LastCommit(t.ID) <= was.Head.Commit {
 			return nil
 		}
-		after, err := newTaskJSON(v, t)
-		if err != nil {
-			return err
-		}
-		var before *taskJSON
-		if err := was.View(func(v projection.View) (err error) { before, err = formOf(v, t.ID); return err }); err != nil {
-			return err
-		}
-		c := cardDiff{Task: t.ID, Title: t.Title, Created: before == nil, Changes: changes(before, after), status: t.Status}
-		if c.Created {
-			d.Created = append(d.Created, t.ID)
-		}
-		if len(c.Changes) > 0 {
-			d.Changed = append(d.Changed, c)
+		form, err := newTaskJSON(v, t)
+		after = append(after, form)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = was.View(func(v projection.View) error {
+		for _, form := range after {
+			before, err := formOf(v, form.ID)
+			if err != nil {
+				return err
+			}
+			c := cardDiff{Task: form.ID, Title: form.Title, Created: before == nil, Changes: changes(before, form), status: form.Status}
+			if c.Created {
+				d.Created = append(d.Created, c.Task)
+			}
+			if len(c.Changes) > 0 {
+				d.Changed = append(d.Changed, c)
+			}
 		}
 		return nil
 	})

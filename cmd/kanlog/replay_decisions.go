@@ -46,7 +46,7 @@ func (a *app) replayDecisions(r replaying) error {
 			return err
 		}
 	}
-	told, done := a.progress("taking decisions once more")
+	told, done := a.progress("replay", store)
 	defer done()
 	d, err := retakeAll(store, task, what, told)
 	if err != nil {

@@ -216,16 +216,6 @@ func either(a, b string) string {
 	return b
 }
 
-func exitWords(code *int64, signal string) string {
-	switch {
-	case signal != "":
-		return "signal " + signal
-	case code != nil:
-		return fmt.Sprintf("exit %d", *code)
-	}
-	return ""
-}
-
 // endReason is why a run is to end, in words.
 func endReason(reason string) string {
 	switch reason {

@@ -127,11 +127,11 @@ const (
 func (a *app) progress(verb string, s *projection.Store) (each func(commit uint64), done func()) {
 	nothing := func() {}
 	if !onTerminal(a.errw) {
-		return nil, nothing
+		return func(uint64) {}, nothing
 	}
 	head, err := s.NewestCommit()
 	if err != nil || head.Commit < progressFrom {
-		return nil, nothing
+		return func(uint64) {}, nothing
 	}
 	last, shown := time.Now(), false
 	each = func(commit uint64) {

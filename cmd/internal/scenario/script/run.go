@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,7 +62,7 @@ func runFile(ctx context.Context, job *scenario.Job, file string) (scenario.Resu
 	if r.text, err = os.ReadFile(file); err != nil {
 		return scenario.Result{}, err
 	}
-	if !command.Match(txtar.Parse(r.text).Comment) {
+	if !command().Match(txtar.Parse(r.text).Comment) {
 		return r.failed("it holds no command; kanlog scenario --example prints a file that does"), nil
 	}
 	if r.root, err = os.MkdirTemp("", "kanlog-scenario-"); err != nil {
@@ -210,9 +211,9 @@ func bring(job *scenario.Job, work, home string) error {
 }
 
 // command is a line that is neither empty nor a comment.
-var command = regexp.MustCompile(`(?m)^[ \t]*[^# \t\r\n]`)
+var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*[^# \t\r\n]`) })
 
-var setsVar = regexp.MustCompile(`(?m)^(?:\[[^]]*\] *)*(?:env|capture)[ \t]+(.*)`)
+var setsVar = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:\[[^]]*\] *)*(?:env|capture)[ \t]+(.*)`) })
 
 // varsOf are the names of all variables that a scenario can have.
 func varsOf(given []string, text []byte) (names []string) {
@@ -220,7 +221,7 @@ func varsOf(given []string, text []byte) (names []string) {
 		name, _, _ := strings.Cut(kv, "=")
 		names = append(names, name)
 	}
-	for _, line := range setsVar.FindAllSubmatch(txtar.Parse(text).Comment, -1) {
+	for _, line := range setsVar().FindAllSubmatch(txtar.Parse(text).Comment, -1) {
 		for _, word := range strings.Fields(string(line[1])) {
 			name, _, _ := strings.Cut(strings.Trim(word, "'"), "=")
 			names = append(names, name)
