@@ -33,7 +33,8 @@ type Past struct {
 	// What the log says about the settings by then.
 	limits   Limits
 	boardCap int
-	caps     map[string]int // of the assignees that a dispatcher has claimed for
+	caps     map[string]int  // of the assignees that a dispatcher has claimed for
+	pulled   map[string]bool // those that pull workers have claimed for
 }
 
 // ErrAhead is a moment that the log has not reached.
@@ -83,7 +84,7 @@ func (s *Store) Now() (*Past, error) {
 
 // Before is the board before its first commit.
 func (s *Store) Before() *Past {
-	return &Past{store: s, tables: newPastTables(), limits: DefaultLimits(), caps: map[string]int{}}
+	return &Past{store: s, tables: newPastTables(), limits: DefaultLimits(), caps: map[string]int{}, pulled: map[string]bool{}}
 }
 
 // Apply folds the next commit.
@@ -98,8 +99,12 @@ func (p *Past) Apply(c eventlog.Commit) error {
 	p.At, p.Actor, p.tables.head = c.At, c.Actor, p.Head
 	for _, e := range c.Events {
 		p.limits, _ = p.limits.recorded(e.Data)
-		if d, ok := e.Data.(*eventlog.Claimed); ok && d.Origin == OriginDispatch {
+		switch d, _ := e.Data.(*eventlog.Claimed); {
+		case d == nil:
+		case d.Origin == OriginDispatch:
 			p.boardCap, p.caps[d.Assignee] = d.BoardCap, d.AssigneeCap
+		case d.Origin == OriginWork:
+			p.pulled[d.Assignee] = true
 		}
 	}
 	return nil
@@ -130,13 +135,19 @@ func (p *Past) Step(c eventlog.Commit, before, after func(i int) error) error {
 // contract's.
 func (p *Past) Limits() Limits { return p.limits }
 
-// Admission is what the log alone tells of what a dispatcher could start: it knows the
-// assignees that one has claimed for before, and the caps that it named then.
+// Admission is what the log alone tells of what a dispatcher could start: anybody's
+// cards, since no profile is on record, but for those that only pull workers have
+// claimed by then; under the caps that the claims name.
 func (p *Past) Admission() Admission {
 	w := Admission{Profiles: map[string]bool{}}
-	for name := range p.caps {
-		w.Profiles[name] = true
-	}
+	p.tables.tasks.Scan(func(_ string, t *Task) bool {
+		for _, name := range []string{t.Assignee, t.Reviewer} {
+			if _, dispatched := p.caps[name]; name != "" && (dispatched || !p.pulled[name]) {
+				w.Profiles[name] = true
+			}
+		}
+		return true
+	})
 	w.Full = func(assignee string) string {
 		u, err := View{p.tables}.usage(assignee)
 		if err != nil {

@@ -57,7 +57,6 @@ func (c changeJSON) inWords() string {
 }
 
 func valueInWords(v any) string {
-	const most = 60
 	switch v := v.(type) {
 	case nil:
 		return "-"
@@ -65,12 +64,12 @@ func valueInWords(v any) string {
 		if v == "" {
 			return "-"
 		}
-		return shorten(v, most)
+		return brieflySaid(v)
 	case []string:
 		if len(v) == 0 {
 			return "-"
 		}
-		return shorten(strings.Join(v, " "), most)
+		return brieflySaid(strings.Join(v, " "))
 	case eventlog.Time:
 		if v == 0 {
 			return "-"
@@ -81,7 +80,20 @@ func valueInWords(v any) string {
 	if err != nil {
 		return err.Error()
 	}
-	return shorten(string(b), most)
+	return brieflySaid(string(b))
+}
+
+// brieflySaid is the beginning of the first line of a value.
+func brieflySaid(s string) string {
+	const most = 60
+	first, _, more := strings.Cut(s, "\n")
+	if shown, missing := cutAt(first, most); missing > 0 {
+		first, more = shown, true
+	}
+	if more {
+		first += "..."
+	}
+	return first
 }
 
 type stepJSON struct {

@@ -23,11 +23,19 @@ func eventsCmd(a *app) *cobra.Command {
 	var after uint64
 	var limit int
 	var follow bool
+	var run uint64
+	var actor, since, until string
 	cmd := &cobra.Command{
 		Use:   "events [ID]",
 		Short: "Print the log, oldest first",
+		Long: `events prints the log, one event per line, the oldest first; kanlog history tells
+it of one card in sentences. What is given narrows it: events that fit all of it are
+printed. --actor takes a whole actor (operator:ann), or the beginning of one up to a
+colon or a slash (operator, worker:t_1a2b). --since and --until are times or how long
+ago; a clock that was set back makes an event look older than those before it.`,
 		Example: `  kanlog events t_1a2b
   kanlog events --kind crashed,gave_up --json
+  kanlog events --actor operator --since 24h
   kanlog events --after 1200 --follow --json`,
 		Args: between(0, 1, "at most one id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +47,25 @@ func eventsCmd(a *app) *cobra.Command {
 			if cmd.Flags().Changed("limit") && limit < 1 {
 				return usage("--limit %d is not at least 1", limit)
 			}
-			e := &eventPrinter{a: a, kinds: kinds, after: after, left: limit, bounded: limit > 0}
+			e := &eventPrinter{a: a, kinds: kinds, after: after, left: limit, bounded: limit > 0, ofOne: run, actor: actor}
+			for _, t := range []struct {
+				flag, text string
+				to         *eventlog.Time
+			}{{"since", since, &e.since}, {"until", until, &e.until}} {
+				if t.text == "" {
+					continue
+				}
+				at, err := a.timeOf(t.text)
+				if err != nil {
+					return usage("--%s %v", t.flag, err)
+				}
+				*t.to = at
+			}
+			if cmd.Flags().Changed("run") {
+				if err := e.ofRun(args); err != nil {
+					return err
+				}
+			}
 			if len(args) > 0 {
 				id, err := a.resolve(args[0])
 				if err != nil {
@@ -54,6 +80,10 @@ func eventsCmd(a *app) *cobra.Command {
 	f.StringSliceVar(&kinds, "kind", nil, "only these kinds, separated by commas")
 	f.Var(&number[uint64]{&after}, "after", "only events with a higher number")
 	f.Var(&number[int]{&limit}, "limit", "at most this many (default: all)")
+	f.Var(&number[uint64]{&run}, "run", "only events of this run")
+	f.StringVar(&actor, "actor", "", "only what this actor decided, or all whose names begin so")
+	f.StringVar(&since, "since", "", "only events from this time on (2026-11-30T14:00:00Z), or from so long ago (2h)")
+	f.StringVar(&until, "until", "", "only events up to this time, or up to so long ago")
 	f.BoolVar(&follow, "follow", false, "go on with what is appended, until interrupted")
 	return cmd
 }
@@ -78,10 +108,41 @@ type eventPrinter struct {
 	left    int
 	bounded bool
 	next    uint64 // the first commit not seen yet
-	board   string // said with each event where several boards are printed, else ""
+	ofOne   uint64 // a run; 0: any
+	actor   string // "": anybody
+	since   eventlog.Time
+	until   eventlog.Time // 0: without an end
+	board   string        // said with each event where several boards are printed, else ""
 }
 
 var errEnough = errors.New("enough")
+
+// ofRun narrows the reading to the card of the run, if the caller did not name it.
+func (p *eventPrinter) ofRun(args []string) error {
+	return p.a.view(func(v projection.View) error {
+		r, err := v.Run(p.ofOne)
+		if err == nil && r == nil {
+			return &notFoundError{fmt.Sprintf("no such run: %d", p.ofOne)}
+		}
+		if err == nil && len(args) == 0 {
+			p.task = r.Task
+		}
+		return err
+	})
+}
+
+// fits tells whether an event is one of those that were asked for.
+func (p *eventPrinter) fits(c eventlog.Commit, i int) bool {
+	e := c.Events[i]
+	switch {
+	case c.Seq+uint64(i) <= p.after, p.task != "" && e.Task != p.task, slices.Contains(p.skip, e.Kind()),
+		len(p.kinds) > 0 && !slices.Contains(p.kinds, string(e.Kind())),
+		p.ofOne != 0 && c.RunOf(i) != p.ofOne, c.At < p.since, p.until != 0 && c.At > p.until:
+		return false
+	}
+	rest, ok := strings.CutPrefix(c.Actor, p.actor)
+	return ok && (p.actor == "" || rest == "" || rest[0] == ':' || rest[0] == '/')
+}
 
 func (p *eventPrinter) run(follow bool) error {
 	store, err := p.a.board()
@@ -133,10 +194,8 @@ func (p *eventPrinter) pass(store *projection.Store) error {
 }
 
 func (p *eventPrinter) commit(c eventlog.Commit) error {
-	for i, e := range c.Events {
-		if c.Seq+uint64(i) <= p.after ||
-			p.task != "" && e.Task != p.task || slices.Contains(p.skip, e.Kind()) ||
-			len(p.kinds) > 0 && !slices.Contains(p.kinds, string(e.Kind())) {
+	for i := range c.Events {
+		if !p.fits(c, i) {
 			continue
 		}
 		if p.bounded && p.left == 0 {

@@ -325,18 +325,31 @@ func runsCmd(a *app) *cobra.Command {
 }
 
 func whyCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "why [ID]",
-		Short:   "Say why a card does not run; without an id, for every card that waits",
-		Example: "  kanlog why t_1a2b\n  kanlog why",
+	var at string
+	cmd := &cobra.Command{
+		Use:   "why [ID]",
+		Short: "Say why a card does not run; without an id, for every card that waits",
+		Long: `why says for what a card waits and what would end that; without an id, for every
+card that waits.
+
+--at asks for a moment of the past, from the log alone: ` + momentHelp + `.
+Of one card it also says what was decided about it last by then, and on what: the
+evidence, the limits and the caps that the event names. Which profiles there were is
+known from the claims before; how full other boards were, or the memory, is not.`,
+		Example: "  kanlog why t_1a2b\n  kanlog why\n  kanlog why t_1a2b --at 2h",
 		Args:    between(0, 1, "at most one id"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("at") {
+				return a.whyAt(at, args)
+			}
 			if len(args) == 1 {
 				return a.why(args[0])
 			}
 			return a.whyAll()
 		},
 	}
+	cmd.Flags().StringVar(&at, "at", "", "the moment: "+momentHelp)
+	return cmd
 }
 
 type whyJSON struct {
