@@ -62,8 +62,8 @@ import (
 //
 // # Form 4
 //
-// Adds fields to claimed (active, active_assignee, board_cap, assignee_cap, host_cap),
-// to the kinds that end a run, blocked and gave_up the limits they were decided by, and
+// Adds fields to claimed (active, active_assignee, board_cap, assignee_cap, host_cap,
+// limits), to the kinds that end a run, blocked and gave_up the limits they were decided by, and
 // the word shared to workspace_kind.
 const Format = 4
 

@@ -47,6 +47,7 @@ type Claimed struct {
 	BoardCap       int `msgpack:"board_cap,omitempty" json:"board_cap,omitempty"`
 	AssigneeCap    int `msgpack:"assignee_cap,omitempty" json:"assignee_cap,omitempty"`
 	HostCap        int `msgpack:"host_cap,omitempty" json:"host_cap,omitempty"`
+	Weighed        `msgpack:",inline"`
 }
 
 // Spawned: the supervisor of the run registered itself. Only after this may the

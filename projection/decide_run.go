@@ -108,6 +108,9 @@ func Claim(c ClaimFor, w Writer) Decider {
 				}
 			}
 		}
+		if c.Origin == OriginDispatch {
+			return decided(t.ID, c.Limits.on(event(t.ID, 0, d))), nil
+		}
 		return decided(t.ID, event(t.ID, 0, d)), nil
 	}
 }

@@ -143,14 +143,24 @@ func (t *retaking) has(k eventlog.Kind) eventlog.Payload {
 	return nil
 }
 
+// made is how many cards the commit makes.
+func (t *retaking) made() (n int) {
+	for _, e := range t.c.Events {
+		if e.Kind() == eventlog.KindCreated {
+			n++
+		}
+	}
+	return n
+}
+
 // decider is the decider with its arguments, nil if they cannot be told.
 func (t *retaking) decider() (Decider, error) {
 	id, e := t.e.Task, t.e
+	if t.made() > 1 {
+		return nil, nil // a graph or an import: what it was made of is not on record
+	}
 	switch d := e.Data.(type) {
 	case *eventlog.Created:
-		if len(t.c.Events) > 1 {
-			return nil, nil // a graph: its names are not on record
-		}
 		return Create(draftOf(d), t.operator()), nil
 	case *eventlog.Claimed:
 		t.only = 1
@@ -236,7 +246,7 @@ func (t *retaking) decider() (Decider, error) {
 		}
 		return nil, nil // by a limit that is not on record
 	case *eventlog.Commented:
-		return AddComment(id, d.Author, d.Text, t.operator()), nil
+		return AddComment(id, d.Author, d.Text, t.writer()), nil
 	case *eventlog.Archived:
 		return t.byOperator(func(run uint64) Decider { return Archive(id, run, d.Reason, "", t.operator()) })
 	case *eventlog.Linked:

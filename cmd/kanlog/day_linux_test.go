@@ -314,7 +314,7 @@ func (d *day) onlyRunFilesAreLeft() {
 // theDayAfter waits until the gc of the next day has removed the workspaces of all cards
 // that are done.
 func (d *day) theDayAfter() {
-	kept := 0
+	kept := 1 // the card that is commented on all the time is never old
 	for _, c := range d.cards() {
 		if c.Status != projection.Done {
 			kept++
