@@ -6,6 +6,9 @@ import (
 	"kanlog/eventlog"
 )
 
+// droppedByRestore is the evidence of what a restore ends.
+const droppedByRestore = "dropped by a restore; no process was looked at or signalled"
+
 // EndForRestore ends what a run still has when its board is put back to commit
 // number at. Its worker belongs to a time that is over: what ended it then is not
 // known to this log, and nobody here may signal what is not proven to be this
@@ -23,7 +26,7 @@ func EndForRestore(run, at uint64, l Limits) Decider {
 			return Decision{}, err
 		}
 		reason := fmt.Sprintf("restore: the board was put back to commit %d", at)
-		const evidence = "dropped by a restore; no process was looked at or signalled"
+		const evidence = droppedByRestore
 		if !r.Open() {
 			more, err := afterlife(v, t, r, now)
 			exited := &eventlog.Exited{Evidence: evidence}
