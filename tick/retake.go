@@ -31,13 +31,20 @@ func Retake(v projection.View, c eventlog.Commit, w WhatIf) (projection.Retaken,
 	case *eventlog.TerminationRequested:
 		answer, why, _ := strings.Cut(d.Evidence, ": ")
 		e, wanted = Evidence{Answer: Answer(answer), Why: why}, d.Reason
-		// Whole seconds are on record: one that was shorter counts as passed.
-		limit := max(1, time.Duration(d.LimitSeconds)*time.Second)
+		limit := time.Duration(d.LimitSeconds) * time.Second
 		switch d.Reason {
+		case projection.EndMaxRuntime:
 		case projection.EndHeartbeatStale:
 			p.Limits.HeartbeatStale = limit
 		case projection.EndTerminalGrace:
 			p.TerminalGrace = limit
+		case projection.EndOrphaned:
+			limit = 1 // none is needed
+		default:
+			return r, nil
+		}
+		if limit == 0 || e.Answer != Alive && e.Answer != Orphaned && e.Answer != Held {
+			return r, nil // shorter than a second, or not on record
 		}
 	case *eventlog.ClaimExtended:
 		e = Evidence{Answer: Alive}
