@@ -152,9 +152,9 @@ func (l *look) Signal(r *projection.Run, e tick.Evidence, s tick.Signal) error {
 	id := l.w.identity(r)
 	switch s {
 	case tick.TermSupervisor:
-		return l.prober.SignalSupervisor(id, syscall.SIGTERM)
+		return sinceLooked(l.prober.SignalSupervisor(id, syscall.SIGTERM))
 	case tick.KillSupervisor:
-		return l.prober.SignalSupervisor(id, syscall.SIGKILL)
+		return sinceLooked(l.prober.SignalSupervisor(id, syscall.SIGKILL))
 	}
 	members, _ := e.Members.([]proc.Member)
 	sig := syscall.SIGTERM
@@ -162,6 +162,16 @@ func (l *look) Signal(r *projection.Run, e tick.Evidence, s tick.Signal) error {
 		sig = syscall.SIGKILL
 	}
 	_, err := l.prober.SignalMembers(id, members, sig)
+	return err
+}
+
+// sinceLooked passes over that a supervisor, proven a moment ago, is not any more: it has
+// ended meanwhile, or cannot be read just now. Nothing was signalled, and the next look
+// says which.
+func sinceLooked(err error) error {
+	if errors.Is(err, proc.ErrUnproven) {
+		return nil
+	}
 	return err
 }
 
