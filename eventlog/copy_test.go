@@ -52,6 +52,7 @@ func restoring(keep string) Restoring {
 		Check:  good,
 		Before: func(*Tx) error { return nil },
 		Keep:   keep,
+		Over:   true,
 	}
 }
 
@@ -277,13 +278,13 @@ func TestRestoreKilledAnywhere(t *testing.T) {
 			for n := 1; ; n++ {
 				home := t.TempDir()
 				f := Open(BoardDir(home, "default"), Options{})
-				keep, before := "", ""
+				before := ""
 				if c.there {
 					if _, err := Create(home, "default", testUUID, 5, Options{}); err != nil {
 						t.Fatal(err)
 					}
 					mustAppend(t, f, note("live", 1))
-					keep, before = "kept", dump(t, f)
+					before = dump(t, f)
 				}
 				killed := runKilled(t, child("restore", home, path, strconv.Itoa(n)))
 				_, err := f.Head()
@@ -294,15 +295,11 @@ func TestRestoreKilledAnywhere(t *testing.T) {
 				default:
 					t.Errorf("killed at step %d: %v", n, err)
 				}
-				there := err == nil
-				if there {
-					keep = "again"
-				}
 				lock, err := LockHome(home, DefaultLockTimeout)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = Restore(home, "default", OpenCopy(path, Options{}), Options{}, restoring(keep))
+				_, err = Restore(home, "default", OpenCopy(path, Options{}), Options{}, restoring("again"))
 				lock.Unlock()
 				if err != nil || !restored(t, f) {
 					t.Errorf("killed at step %d: restored again: %v", n, err)
@@ -362,8 +359,8 @@ func TestRestoreRefuses(t *testing.T) {
 		_, err := Restore(home, slug, from, Options{}, r)
 		return err
 	}
-	if err := try("default", from, func(r *Restoring) { r.Keep = "" }); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("over a board without a name to keep it by: %v", err)
+	if err := try("default", from, func(r *Restoring) { r.Over = false }); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a board without leave: %v", err)
 	}
 	for name, change := range map[string]func(*Restoring){
 		"before": func(r *Restoring) { r.Before = func(*Tx) error { return no } },
@@ -416,6 +413,51 @@ func TestRestoreOverAStoreThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A store whose runs/ is gone is no board any more, but may be all that is left of one.
+func TestRestoreKeepsAStoreWithoutItsBoard(t *testing.T) {
+	f := folded(t, 20)
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := f.Copy(path+".new", path, false, foldAuthors, good); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, f, note("later", 1))
+	want := dump(t, f)
+	if err := os.RemoveAll(filepath.Join(f.dir, runsName)); err != nil {
+		t.Fatal(err)
+	}
+	r := restoring("kept")
+	r.Over = false
+	kept, err := Restore(filepath.Dir(filepath.Dir(f.dir)), "default", OpenCopy(path, Options{}), Options{}, r)
+	if err != nil || !kept || !restored(t, f) {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	keptSomewhere(t, f, want)
+}
+
+// A restore that cannot put its store in place leaves no second name of the one that
+// is there: what is written to the one would change the other.
+func TestAFailedRestoreKeepsNothing(t *testing.T) {
+	f := folded(t, 20)
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := f.Copy(path+".new", path, false, foldAuthors, good); err != nil {
+		t.Fatal(err)
+	}
+	before := mustBytes(t, f.store())
+	defer func(old func(string)) { atStep = old }(atStep)
+	atStep = func(step string) {
+		if step == "old store kept" {
+			os.Remove(filepath.Join(f.dir, asideName))
+		}
+	}
+	if kept, err := Restore(filepath.Dir(filepath.Dir(f.dir)), "default", OpenCopy(path, Options{}), Options{}, restoring("kept")); err == nil || kept {
+		t.Errorf("kept %v, %v, want an error", kept, err)
+	}
+	unchanged(t, f.store(), before)
+	if _, err := os.Lstat(filepath.Join(f.dir, "kept")); err == nil {
+		t.Error("the store has a second name")
+	}
+}
+
 // The last commit is damaged: everything before it is still read.
 func TestReadUpToTheDamage(t *testing.T) {
 	f := folded(t, 12)
@@ -424,13 +466,15 @@ func TestReadUpToTheDamage(t *testing.T) {
 	bad := bytes.Clone(store)
 	bad[bytes.Index(bad, all[11].Hash[:])] ^= 1
 	mustWrite(t, f.store(), bad)
-	n := uint64(0)
-	err := f.Read(1, func(c Commit) error {
-		n = c.Number
-		return nil
-	})
-	refusedAs(t, err, Damaged)
-	if n != 11 {
-		t.Errorf("read up to commit %d, want 11", n)
+	for name, read := range map[string]func(uint64, func(Commit) error) error{"Read": f.Read, "ReadAhead": f.ReadAhead} {
+		n := uint64(0)
+		err := read(1, func(c Commit) error {
+			n = c.Number
+			return nil
+		})
+		refusedAs(t, err, Damaged)
+		if n != 11 {
+			t.Errorf("%s: up to commit %d, want 11", name, n)
+		}
 	}
 }

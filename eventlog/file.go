@@ -192,8 +192,9 @@ func (f *File) ReadAhead(from uint64, fn func(Commit) error) error {
 			}
 			return give()
 		})
-		if failed == nil {
-			failed = give()
+		// What was read before an error too. Who has gone away does not ask.
+		if failed != errBatchFull && give() != nil {
+			failed = errBatchFull
 		}
 	}()
 	for batch := range batches {

@@ -20,8 +20,10 @@ type Restoring struct {
 	// say no. From there on nobody is in it.
 	Before func(*Tx) error
 	// Keep is the name in the board's directory under which the store that is
-	// there stays. Without it a board that is there is refused, fs.ErrExist.
+	// there stays.
 	Keep string
+	// Over: a board that is there may be replaced; else it is refused, fs.ErrExist.
+	Over bool
 }
 
 // Restore makes the store of the board slug in home anew from the log of a store
@@ -47,7 +49,7 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 	switch {
 	case err != nil:
 		return false, err
-	case there && r.Keep == "":
+	case there && !r.Over:
 		return false, &fs.PathError{Op: "restore", Path: f.dir, Err: fs.ErrExist}
 	case !there:
 		if err := makeDirs(f.dir); err != nil {
@@ -65,10 +67,8 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 	if err != nil {
 		return false, err
 	}
-	if there {
-		kept, err = f.keepStore(r.Keep)
-	}
-	if err == nil {
+	// Also where no board is: a store without runs/ may be all that is left of one.
+	if kept, err = f.keepStore(r.Keep); err == nil {
 		atStep("old store kept")
 		err = replace(f.dir, filepath.Join(f.dir, asideName))
 	}
@@ -78,11 +78,11 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 		return kept, err
 	case err != nil:
 		os.Remove(filepath.Join(f.dir, asideName))
-		return false, err
+		return false, errors.Join(err, f.dropLinks())
 	case there:
 		return kept, nil
 	}
-	return false, f.makeRuns(uuid)
+	return kept, f.makeRuns(uuid)
 }
 
 // makeRestored finishes the new store aside, and says whose it is.

@@ -41,6 +41,8 @@ type Restoration struct {
 	Limits Limits
 	// Keep is the name that the store which is there gets; see eventlog.Restoring.
 	Keep string
+	// Over: a board that is there may be replaced.
+	Over bool
 	// Ready is called with the finished store, when nothing says no any more, right
 	// before it takes its place.
 	Ready func(*Store) error
@@ -89,7 +91,7 @@ func Restore(home, slug string, from *Store, o eventlog.Options, r Restoration) 
 			res.Lost = beyond(tx, res.From)
 			return nil
 		},
-		Keep: r.Keep,
+		Keep: r.Keep, Over: r.Over,
 	})
 	return res, err
 }

@@ -66,7 +66,7 @@ func TestRestore(t *testing.T) {
 	from := OpenCopy(copied, eventlog.Options{})
 
 	ready := 0
-	r := Restoration{Actor: operator, Now: b.now.Add(time.Hour), Limits: b.limits, Keep: "kept", Ready: func(*Store) error { ready++; return nil }}
+	r := Restoration{Actor: operator, Now: b.now.Add(time.Hour), Limits: b.limits, Keep: "kept", Over: true, Ready: func(*Store) error { ready++; return nil }}
 	home := t.TempDir()
 	check := func(what string, res Restored, err error) {
 		t.Helper()

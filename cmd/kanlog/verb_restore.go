@@ -83,9 +83,8 @@ func (a *app) restore(file string, force bool) error {
 		return err
 	}
 	defer lock.Unlock()
-	q := projection.Restoration{Actor: a.actor(projection.Writer{}), Now: a.now, Limits: a.set.policy.Limits, Ready: r.putAside}
-	if there {
-		q.Keep = eventlog.StoreName + keptMark + r.at
+	q := projection.Restoration{
+		Actor: a.actor(projection.Writer{}), Now: a.now, Limits: a.set.policy.Limits, Ready: r.putAside, Keep: eventlog.StoreName + keptMark + r.at, Over: there,
 	}
 	res, err := projection.Restore(a.home, a.slug, from, o, q)
 	if err != nil {
