@@ -101,12 +101,36 @@ func TestRestore(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	retaken := func(s *Store, after eventlog.Head) {
+		t.Helper()
+		past, err := s.Past(Moment{Seq: after.Seq}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := s.Commits(after.Commit+1, func(c eventlog.Commit) error {
+			n++
+			if err := past.View(func(v View) error {
+				r, err := Retake(v, c, WhatIf{})
+				if r.Untold != "" || r.Was != r.Now {
+					t.Errorf("taken once more: %+v", r)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+			return past.Apply(c)
+		}); err != nil || n != 4 {
+			t.Errorf("%d decisions of the restore taken once more, want 4: %v", n, err)
+		}
+	}
 	res, err := Restore(home, "default", from, eventlog.Options{}, r)
 	check("where no board was", res, err)
 	equal(t, "the old store", res.Kept, false)
 	equal(t, "commits left out", res.Lost, int64(-1))
 
 	back := Open(eventlog.BoardDir(home, "default"), eventlog.Options{})
+	retaken(back, res.From)
 	if _, err := back.Update(operator, r.Now, AddComment(b.id("idle"), "ann", "too late", Writer{})); err != nil {
 		t.Fatal(err)
 	}
