@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"kanlog/eventlog"
 )
 
 // writeAside makes the file at path of what write writes: all of it, durable, or
@@ -60,6 +62,27 @@ func writeAside(path string, force bool, write func(io.Writer) error) error {
 	defer dir.Close()
 	if err := dir.Sync(); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// outsideBoards refuses to write a file into a board's own directory: there a name may
+// be that of the store, of a lock or of what a rebuild is just writing, and whoever
+// replaces it has destroyed a board.
+func (a *app) outsideBoards(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	in := within(dir, a.boardsDir())
+	if _, err := os.Lstat(filepath.Join(dir, eventlog.StoreName)); !in && err == nil {
+		// Of another home, or put away.
+		if in, err = holdsBoard(dir); err != nil {
+			return err
+		}
+	}
+	if in {
+		return &refusedError{fmt.Sprintf("%s is a board's own directory and was left alone; name a place outside of it", dir)}
 	}
 	return nil
 }

@@ -81,6 +81,9 @@ func (a *app) backup(to string, force bool) error {
 			return usage("backup: the directory %s is not there", to)
 		}
 	}
+	if err := a.outsideBoards(b.dir); err != nil {
+		return err
+	}
 	// One at a time: the next one finds what this one wrote, and what is begun and
 	// not finished is nobody's.
 	set, err := a.settings()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -100,6 +101,9 @@ func (a *app) export(x *exporting) error {
 		return a.exportLines(w, x)
 	}
 	if x.file != "" {
+		if err := a.outsideBoards(filepath.Dir(x.file)); err != nil {
+			return err
+		}
 		return writeAside(x.file, x.force, write)
 	}
 	out := a.out
