@@ -199,6 +199,27 @@ func TestRebuildBesideWriting(t *testing.T) {
 	}
 }
 
+// Whether there is anything to do is asked when the turn has come, not before: of a
+// hundred processes that find old tables one rebuilds.
+func TestRebuildIsAskedForInItsTurn(t *testing.T) {
+	f := folded(t, 20)
+	for _, need := range []bool{false, true} {
+		folds := 0
+		err := f.RebuildIf(func(tx *Tx) (bool, error) {
+			if _, err := TryLock(filepath.Join(f.dir, asideLockName)); !errors.Is(err, ErrBusy) {
+				t.Errorf("asked before the turn had come: %v", err)
+			}
+			return need, nil
+		}, func(tx *Tx, c Commit) error {
+			folds++
+			return foldAuthors(tx, c)
+		})
+		if err != nil || (folds == 20) != need || (folds == 0) == need {
+			t.Errorf("needed %v: %d commits folded, %v", need, folds, err)
+		}
+	}
+}
+
 // The store was replaced while it was copied: what is copied is of another one.
 func TestRebuildOfAStoreThatWasReplaced(t *testing.T) {
 	f := folded(t, 40)

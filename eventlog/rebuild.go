@@ -33,16 +33,17 @@ const rebuildBatch = 1024
 // waits for it. A kill at any moment leaves either store whole, and an error of
 // fold or of the disk leaves the old one.
 func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
+	return f.RebuildIf(func(*Tx) (bool, error) { return true, nil }, fold)
+}
+
+// RebuildIf is Rebuild if need says so once the turn has come: after an upgrade
+// everybody waits for the one who is first, and the others have nothing left to do.
+func (f *File) RebuildIf(need func(*Tx) (bool, error), fold func(*Tx, Commit) error) error {
 	if f.copy != "" {
 		return errCopy
 	}
-	var id identity
-	var head Head
-	if err := f.View(func(t *Tx) (err error) {
-		id = t.identity
-		head, err = t.Head()
-		return err
-	}); err != nil {
+	// The lock's file is made only where a store is.
+	if err := f.View(func(*Tx) error { return nil }); err != nil {
 		return err
 	}
 	turn, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
@@ -50,6 +51,20 @@ func (f *File) Rebuild(fold func(*Tx, Commit) error) error {
 		return err
 	}
 	defer turn.Unlock()
+	// Not before: a restore may have had the turn.
+	var id identity
+	var head Head
+	needed := false
+	err = f.View(func(t *Tx) (err error) {
+		id = t.identity
+		if head, err = t.Head(); err == nil {
+			needed, err = need(t)
+		}
+		return err
+	})
+	if err != nil || !needed {
+		return err
+	}
 	aside := filepath.Join(f.dir, asideName)
 	var side *Lock
 	err = writeAside(aside, id, func(b batches) error {

@@ -28,7 +28,7 @@ func (s *Store) Move(to string, before func() error) error {
 		return before()
 	})
 	if errors.Is(err, errOldTables) {
-		if err := s.Rebuild(); err != nil {
+		if err := s.renew(); err != nil {
 			return err
 		}
 		return s.Move(to, before)

@@ -60,7 +60,7 @@ func (s *Store) UpdateThen(actor string, now eventlog.Time, decide Decider, then
 		return then(View{tx}, res)
 	})
 	if errors.Is(err, errOldTables) {
-		if err := s.Rebuild(); err != nil {
+		if err := s.renew(); err != nil {
 			return Result{}, err
 		}
 		return s.UpdateThen(actor, now, decide, then)
@@ -132,7 +132,7 @@ func (s *Store) view(fn func(tx *eventlog.Tx) error) error {
 		return fn(tx)
 	})
 	if errors.Is(err, errOldTables) {
-		if err := s.Rebuild(); err != nil {
+		if err := s.renew(); err != nil {
 			return err
 		}
 		return s.view(fn)
@@ -184,6 +184,17 @@ func (s *Store) UUID() ([16]byte, error) {
 // Rebuild drops the tables and folds the log anew. The store is replaced by
 // rename, so a kill leaves the old or the new one.
 func (s *Store) Rebuild() error { return s.file.Rebuild(refold) }
+
+// renew is Rebuild for tables of another format, unless somebody else was first.
+func (s *Store) renew() error {
+	return s.file.RebuildIf(func(tx *eventlog.Tx) (bool, error) {
+		err := checkTables(tx)
+		if errors.Is(err, errOldTables) {
+			return true, nil
+		}
+		return false, err
+	}, refold)
+}
 
 // refold makes the tables of this program from the beginning.
 func refold(tx *eventlog.Tx, c eventlog.Commit) error {
