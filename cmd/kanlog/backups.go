@@ -1,12 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,8 +68,7 @@ func (b backups) newest(head *eventlog.Head) (*backupFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Times in names have one length: they sort as they came.
-	sort.Sort(sort.Reverse(sort.StringSlice(names)))
+	slices.SortFunc(names, func(x, y string) int { return b.order(y, x) })
 	for _, name := range names {
 		commit := b.pattern.FindStringSubmatch(name)[2]
 		if head != nil && commit != strconv.FormatUint(head.Commit, 10) {
@@ -79,6 +79,13 @@ func (b backups) newest(head *eventlog.Head) (*backupFile, error) {
 		}
 	}
 	return nil, nil
+}
+
+// order compares two names by when they were made; those of one second by their last
+// commit, which has as many digits as it needs.
+func (b backups) order(x, y string) int {
+	was, now := b.pattern.FindStringSubmatch(x), b.pattern.FindStringSubmatch(y)
+	return cmp.Or(strings.Compare(was[1], now[1]), cmp.Compare(len(was[2]), len(now[2])), strings.Compare(was[2], now[2]))
 }
 
 // names lists the files that are called like backups with an ending behind it.
