@@ -6,7 +6,7 @@ import (
 	"kanlog/eventlog"
 )
 
-// droppedByRestore is the evidence of what a restore ends.
+// droppedByRestore is the evidence of these ends; to take them once more they are known by it.
 const droppedByRestore = "dropped by a restore; no process was looked at or signalled"
 
 // EndForRestore ends what a run still has when its board is put back to commit
@@ -26,13 +26,12 @@ func EndForRestore(run, at uint64, l Limits) Decider {
 			return Decision{}, err
 		}
 		reason := fmt.Sprintf("restore: the board was put back to commit %d", at)
-		const evidence = droppedByRestore
 		if !r.Open() {
 			more, err := afterlife(v, t, r, now)
-			exited := &eventlog.Exited{Evidence: evidence}
+			exited := &eventlog.Exited{Evidence: droppedByRestore}
 			return decided(t.ID, append([]eventlog.Event{event(t.ID, r.ID, exited)}, more...)...), err
 		}
-		d := eventlog.Reclaimed{Reason: reason, Interrupted: true, Evidence: evidence}
+		d := eventlog.Reclaimed{Reason: reason, Interrupted: true, Evidence: droppedByRestore}
 		switch {
 		case r.EndRequestedAt != 0:
 			// What somebody wished for the card holds.

@@ -52,7 +52,11 @@ func Retake(v View, c eventlog.Commit, w WhatIf) (Retaken, error) {
 		return r, err
 	}
 	if decide == nil {
-		r.Untold = fmt.Sprintf("the record of %s does not hold all it was decided on", first.Kind())
+		kind := first.Kind()
+		if again.has(eventlog.KindCreated) != nil {
+			kind = eventlog.KindCreated // an import of a paused board begins with the pause
+		}
+		r.Untold = fmt.Sprintf("the record of %s does not hold all it was decided on", kind)
 		return r, nil
 	}
 	var got []eventlog.Event
@@ -143,21 +147,25 @@ func (t *retaking) has(k eventlog.Kind) eventlog.Payload {
 	return nil
 }
 
-// made is how many cards the commit makes.
-func (t *retaking) made() (n int) {
-	for _, e := range t.c.Events {
-		if e.Kind() == eventlog.KindCreated {
-			n++
-		}
+// restored tells whether the commit is a restore's own.
+func (t *retaking) restored() bool {
+	switch d := t.e.Data.(type) {
+	case *eventlog.Reclaimed:
+		return d.Evidence == droppedByRestore
+	case *eventlog.Exited:
+		return d.Evidence == droppedByRestore
 	}
-	return n
+	return false
 }
 
 // decider is the decider with its arguments, nil if they cannot be told.
 func (t *retaking) decider() (Decider, error) {
 	id, e := t.e.Task, t.e
-	if t.made() > 1 {
+	switch {
+	case t.has(eventlog.KindCreated) != nil && len(t.c.Events) > 1:
 		return nil, nil // a graph or an import: what it was made of is not on record
+	case t.restored():
+		return EndForRestore(e.Run, t.c.Number-1, t.limits), nil
 	}
 	switch d := e.Data.(type) {
 	case *eventlog.Created:
