@@ -77,7 +77,7 @@ func label(t *exportedTask, lineBreak string, escape func(string) string) string
 // look there for what kind of graph it is.
 func (g *graph) mermaid() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "flowchart TD\n%%%% %s\n", mermaidSafe(g.board.where()))
+	fmt.Fprintf(&b, "flowchart TD\n%%%% %s\n", g.board.where())
 	for _, status := range projection.Statuses {
 		in := func(t *exportedTask) bool { return t.Status == status }
 		if !slices.ContainsFunc(g.nodes, in) {
