@@ -53,7 +53,9 @@ func (d *doctor) checkWrappers() ([]finding, error) {
 
 // The words of what is wrong with a wrapper, and why that matters.
 const (
-	probeLost = "what a worker writes there is gone when it ends, and its card is done all the same. Have the wrapper mount the workspace at its own path: " +
+	probeLost  = "what a worker writes there is gone when it ends, and its card is done all the same. " + probeMount
+	probeWrite = "a worker of this profile is not started, or cannot leave anything in its workspace. " + probeMount
+	probeMount = "Have the wrapper mount the workspace at its own path: " +
 		"its words get {workspace} as a whole argument, and the environment has KANLOG_WORKSPACE"
 	probeElsewhere = "a worker that works where it is started works somewhere else, and what it writes there may be gone when it ends. Have the wrapper start the command in {workspace}"
 	probeFails     = "no worker of this profile can be started as long as that is so, or what becomes of it is not seen"
@@ -105,7 +107,7 @@ func (d *doctor) probe(ctx context.Context, p tick.Profile) (message, why string
 	case err != nil && byPath && here:
 		return fmt.Sprintf("it failed (%v%s), although the command behind it ended well", err, colonLast(out)), probeFails
 	case err != nil:
-		return fmt.Sprintf("a command behind it that writes a file into its workspace failed (%v%s)", err, colonLast(out)), probeLost
+		return fmt.Sprintf("a command behind it that writes a file into its workspace failed (%v%s)", err, colonLast(out)), probeWrite
 	case !byPath:
 		return "a file that was written into the workspace behind it is not there outside", probeLost
 	case !here:
