@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -251,6 +252,13 @@ func (a *app) resolve(prefix string) (id string, err error) {
 		id, err = v.Resolve(prefix)
 		return err
 	})
+	if past := a.past; past != nil && errors.Is(err, projection.ErrNotFound) {
+		a.past = nil
+		if _, later := a.resolve(prefix); later == nil {
+			err = notFound("no such card: %q (it was made after that moment)", prefix)
+		}
+		a.past = past
+	}
 	return id, err
 }
 

@@ -98,19 +98,22 @@ func (d *decisionsJSON) note(r projection.Retaken) {
 
 func (a *app) printDecisions(d *decisionsJSON) error {
 	for _, r := range d.Differ {
-		run := ""
+		card, run := "the board", ""
+		if r.Task != nil {
+			card = fmt.Sprint(r.Task)
+		}
 		if r.Run != nil {
 			run = fmt.Sprintf("/%v", r.Run)
 		}
-		words := fmt.Sprintf("%5d  %s  %v%s by %s\n       on record: %s\n       today:     %s", r.Seq, r.At.Std().Format("2006-01-02 15:04:05"),
-			orDash(fmt.Sprint(r.Task)), run, r.Actor, r.Was, r.Now)
+		words := fmt.Sprintf("%5d  %s  %s%s by %s\n       on record: %s\n       today:     %s", r.Seq, r.At.Std().Format("2006-01-02 15:04:05"),
+			card, run, r.Actor, r.Was, r.Now)
 		if err := a.printf("%s\n", clean(words, true)); err != nil {
 			return err
 		}
 	}
 	words := fmt.Sprintf("%s taken once more, %d would come out otherwise", plural(d.Retaken, "decision", "decisions"), len(d.Differ))
 	for _, why := range slices.Sorted(maps.Keys(d.Untold)) {
-		words += fmt.Sprintf("\n%d were not: %s", d.Untold[why], why)
+		words += fmt.Sprintf("\n%s not: %s", plural(d.Untold[why], "was", "were"), why)
 	}
 	return a.printf("%s\n", clean(words, true))
 }

@@ -61,8 +61,14 @@ ago; a clock that was set back makes an event look older than those before it.`,
 				}
 				*t.to = at
 			}
+			switch {
+			case e.until != 0 && e.until < e.since:
+				return usage("--until %s lies before --since %s", until, since)
+			case e.until != 0 && follow:
+				return usage("--until and --follow: one of them")
+			}
 			if cmd.Flags().Changed("run") {
-				if err := e.ofRun(args); err != nil {
+				if err := e.ofRun(); err != nil {
 					return err
 				}
 			}
@@ -70,6 +76,9 @@ ago; a clock that was set back makes an event look older than those before it.`,
 				id, err := a.resolve(args[0])
 				if err != nil {
 					return err
+				}
+				if e.task != "" && e.task != id {
+					return notFound("no such run: %s has no run %d (kanlog runs %s shows all)", id, run, id)
 				}
 				e.task = id
 			}
@@ -117,14 +126,14 @@ type eventPrinter struct {
 
 var errEnough = errors.New("enough")
 
-// ofRun narrows the reading to the card of the run, if the caller did not name it.
-func (p *eventPrinter) ofRun(args []string) error {
+// ofRun narrows the reading to the card of the run.
+func (p *eventPrinter) ofRun() error {
 	return p.a.view(func(v projection.View) error {
 		r, err := v.Run(p.ofOne)
 		if err == nil && r == nil {
 			return &notFoundError{fmt.Sprintf("no such run: %d", p.ofOne)}
 		}
-		if err == nil && len(args) == 0 {
+		if err == nil {
 			p.task = r.Task
 		}
 		return err

@@ -35,10 +35,10 @@ followed by the rest of its commit, since nobody ever saw a part of one.
 of each what it changed. --diff A B says what changed between two moments.
 
 --decisions takes every decision on record once more, as this program would today,
-by the settings on its record, and prints those that would come out otherwise; --set
-puts another value in the place of a setting. Exit 1 if there are any. Each is
-taken on the board as it really was by then: what would have followed from another
-decision is not made up.`,
+by the settings on its record, and prints those that would come out otherwise (exit 1
+if there are any); --set puts another value in the place of a setting (exit 0). Each
+is taken on the board as it really was by then: what would have followed from
+another decision is not made up.`,
 		Example: `  kanlog replay --at 1200
   kanlog replay --at 2h --task t_1a2b
   kanlog replay --at 2026-11-30T14:00:00Z --stats
@@ -67,6 +67,12 @@ decision is not made up.`,
 				return usage("--stats goes with --at alone")
 			case r.limit < 0:
 				return usage("--limit %d is negative", r.limit)
+			}
+			if given("at") {
+				// An empty word (a variable that is not set) is not the present.
+				if _, err := a.momentOf(r.at); err != nil {
+					return err
+				}
 			}
 			switch {
 			case r.step:
@@ -118,6 +124,12 @@ func (a *app) replayAt(r replaying) error {
 	}
 	if r.at == "" {
 		a.now = now
+	}
+	if r.task != "" {
+		// Before anything is printed.
+		if r.task, err = a.resolve(r.task); err != nil {
+			return err
+		}
 	}
 	at := newPastJSON(a.past)
 	name, show := "tasks", func() error { return a.list(&listing{archived: true, sort: "priority", roots: projection.Stuck{}}) }
