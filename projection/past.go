@@ -77,7 +77,9 @@ func (s *Store) Past(m Moment, told func(commit uint64)) (*Past, error) {
 func (s *Store) Now() (*Past, error) {
 	head, err := s.file.Head()
 	if err != nil || head.Commit == 0 {
-		return s.Before(), err
+		p := s.Before()
+		p.Head, p.tables.head = head, head // its hash is that of the board's identity
+		return p, err
 	}
 	return s.Past(Moment{Seq: head.Seq}, nil)
 }

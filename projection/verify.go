@@ -53,8 +53,11 @@ func (s *Store) VerifyWith(q Checking) (Report, error) {
 	}
 	fresh := eventlog.NewMem(uuid)
 	a := auditor{fresh: fresh}
-	if start, err := fresh.Head(); err == nil && q.Noted != nil {
-		q.Noted.see(start)
+	if start, err := fresh.Head(); err == nil {
+		rep.Head = fmt.Sprintf("%x", start.Hash) // an empty log has a head too
+		if q.Noted != nil {
+			q.Noted.see(start)
+		}
 	}
 	each := func(c eventlog.Commit) error {
 		if err := a.commit(c); err != nil {
