@@ -207,9 +207,6 @@ func (t *retaking) decider() (Decider, error) {
 	case *eventlog.SpawnFailed:
 		return t.spawnFailed(d)
 	case *eventlog.Exited:
-		if d.Evidence == droppedByRestore {
-			return EndForRestore(e.Run, 0, t.limits), nil
-		}
 		if strings.HasPrefix(d.Evidence, "forced by an operator") {
 			return Reclaim(id, e.Run, "forced", "", true, Writer{}), nil
 		}
@@ -381,8 +378,6 @@ func (t *retaking) reclaimed(d *eventlog.Reclaimed) (Decider, error) {
 	}
 	operator := strings.HasPrefix(t.c.Actor, "operator:")
 	switch {
-	case d.Evidence == droppedByRestore:
-		return EndForRestore(run, 0, t.limits), nil
 	case r.Origin == OriginManual && !operator:
 		return ExpireManual(run), nil
 	case d.Forced:
