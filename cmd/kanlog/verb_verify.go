@@ -143,6 +143,7 @@ func (a *app) progress(verb string, s *projection.Store) (each func(commit uint6
 	}
 	return each, func() {
 		if shown {
+			shown = false
 			fmt.Fprint(a.errw, "\r\x1b[K")
 		}
 	}
