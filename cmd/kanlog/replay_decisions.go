@@ -40,11 +40,9 @@ func (a *app) replayDecisions(r replaying) error {
 	if err != nil {
 		return err
 	}
-	task := ""
-	if r.task != "" {
-		if task, err = a.resolve(r.task); err != nil {
-			return err
-		}
+	task, err := a.narrowedTo(r.task)
+	if err != nil {
+		return err
 	}
 	told, done := a.progress("replay", store)
 	defer done()

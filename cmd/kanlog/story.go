@@ -12,13 +12,13 @@ import (
 // teller tells the events of one card in plain sentences. It remembers what a sentence
 // needs of the events before: when runs began.
 type teller struct {
-	claimed, began map[uint64]eventlog.Time
-	lasted         time.Duration // of all commands, as far as they have ended
-	runs           int
+	began  map[uint64]eventlog.Time
+	lasted time.Duration // of all commands, as far as they have ended
+	runs   int
 }
 
 func newTeller() *teller {
-	return &teller{claimed: map[uint64]eventlog.Time{}, began: map[uint64]eventlog.Time{}}
+	return &teller{began: map[uint64]eventlog.Time{}}
 }
 
 // who names an actor in a sentence.
@@ -104,7 +104,6 @@ func (s *teller) tell(c eventlog.Commit, i int) string {
 		return words + "; it is " + d.Status
 	case *eventlog.Claimed:
 		s.runs++
-		s.claimed[run] = c.At
 		switch d.Origin {
 		case projection.OriginDispatch:
 			return fmt.Sprintf("%s claimed it for %s: run %d", by, d.Assignee, run)

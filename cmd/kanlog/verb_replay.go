@@ -152,6 +152,14 @@ func (a *app) replayAt(r replaying) error {
 	return a.json(map[string]any{"moment": at, name: json.RawMessage(shown)})
 }
 
+// narrowedTo is the one card that was asked for, "" for all.
+func (a *app) narrowedTo(prefix string) (string, error) {
+	if prefix == "" {
+		return "", nil
+	}
+	return a.resolve(prefix)
+}
+
 // newestEvent is the number of the last event, 0 in an empty log.
 func newestEvent(store *projection.Store) (uint64, error) {
 	head, err := store.NewestCommit()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kanlog/eventlog"
-	"kanlog/projection"
 )
 
 // whyAt is why at a moment of the past.
@@ -123,5 +122,3 @@ func limitsOn(p eventlog.Payload) string {
 	return fmt.Sprintf("failure_limit %d, violation_limit %d, block_limit %d, retry_backoff %s (at most %s), rate_limit_cooldown %s",
 		l.FailureLimit, l.ViolationLimit, l.BlockLimit, us(l.RetryBackoffUS), us(l.MaxBackoffUS), us(l.RateLimitCooldownUS))
 }
-
-var _ reading = (*projection.Past)(nil)
