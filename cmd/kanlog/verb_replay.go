@@ -28,8 +28,9 @@ func replayCmd(a *app) *cobra.Command {
 		Long: `replay folds the log and shows what follows from it. Nothing is written.
 
 --at shows the board as it was at a moment: its cards as list does, --task one of
-them as show does, --stats the counts. A moment is ` + momentHelp + `. An event is
-followed by the rest of its commit, since nobody ever saw a part of one.
+them as show does, --stats the counts. A moment is
+` + momentHelp + `.
+An event is followed by the rest of its commit, since nobody ever saw a part of one.
 
 --step goes through the log event by event (with --task those of one card) and says
 of each what it changed. --diff A B says what changed between two moments.

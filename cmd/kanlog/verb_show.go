@@ -332,7 +332,8 @@ func whyCmd(a *app) *cobra.Command {
 		Long: `why says for what a card waits and what would end that; without an id, for every
 card that waits.
 
---at asks for a moment of the past, from the log alone: ` + momentHelp + `.
+--at asks for a moment of the past, from the log alone:
+` + momentHelp + `.
 Of one card it also says what was decided about it last by then, and on what: the
 evidence, the limits and the caps that the event names. Which profiles there were is
 known from the claims before; how full other boards were, or the memory, is not.`,
