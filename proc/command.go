@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -180,9 +179,8 @@ func (s *supervisor) attend() Record {
 		pause      = killPause
 		output     = outputCap{f: s.lock.private, limit: s.OutputLimit, at: time.Now()}
 		look       <-chan time.Time // at how much was written
-		// A worker that is there to stay: give back what starting took. Not
-		// sooner, a collection would delay the many that end at once.
-		lean = time.After(leanAfter)
+		// Not sooner: it would be in the way of the many that end at once.
+		settled = time.After(settledAfter)
 	)
 	if output.limit > 0 {
 		look = time.After(output.look(time.Now()))
@@ -226,8 +224,8 @@ func (s *supervisor) attend() Record {
 			grace, again = nil, time.After(0)
 		case <-look:
 			look = time.After(output.look(time.Now()))
-		case <-lean:
-			debug.FreeOSMemory()
+		case <-settled:
+			s.Settled()
 		case <-again:
 			s.tree.signal(syscall.SIGKILL, ended)
 			again = time.After(pause)

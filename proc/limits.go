@@ -61,8 +61,8 @@ const (
 	busyTries = 9
 	busyPause = 10 * time.Millisecond
 
-	// leanAfter is how long a worker runs before its supervisor returns memory.
-	leanAfter = time.Second
+	// settledAfter is how long a worker runs before [Supervision.Settled] is called.
+	settledAfter = time.Second
 
 	// killPause is the pause between two rounds of SIGKILL to a tree that has
 	// not ended, doubling to killPauseMax.

@@ -70,6 +70,9 @@ type Supervision struct {
 	// supervise.start, supervise.registered, supervise.ended,
 	// supervise.recorded. nil is none.
 	Hook func(point string)
+	// Settled is called once, when the command has been there for a second and may
+	// stay: memory that starting took can be given back. nil is none.
+	Settled func()
 	// root is where the kernel's files about memory are looked for; "" is "/".
 	root string
 }
@@ -90,6 +93,9 @@ func Supervise(s Supervision) (exitCode int) {
 	}
 	if s.Hook == nil {
 		s.Hook = func(string) {}
+	}
+	if s.Settled == nil {
+		s.Settled = func() {}
 	}
 	runtime.LockOSThread()
 	nameProcess()

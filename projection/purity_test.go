@@ -52,7 +52,7 @@ var impure = map[string][]string{
 
 // mayImport is the one direction of dependencies; the key is the first folder.
 var mayImport = map[string][]string{
-	"cmd":        {"kanlog/tick", "kanlog/projection", "kanlog/eventlog", "kanlog/proc", "kanlog/cmd/internal/scenario", "kanlog/cmd/internal/scenario/script"},
+	"cmd":        {"kanlog/tick", "kanlog/projection", "kanlog/eventlog", "kanlog/proc", "kanlog/cmd/internal/prefault", "kanlog/cmd/internal/scenario", "kanlog/cmd/internal/scenario/script"},
 	"tick":       {"kanlog/projection", "kanlog/eventlog"},
 	"projection": {"kanlog/eventlog"},
 	"eventlog":   {"kanlog/eventlog"}, // its contract test, in a folder below

@@ -8,6 +8,8 @@ package main
 import (
 	"os"
 	"runtime"
+
+	_ "kanlog/cmd/internal/prefault" // first of all, so that the rest finds its memory mapped
 )
 
 func init() {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"kanlog/cmd/internal/prefault"
 	"kanlog/eventlog"
 	"kanlog/proc"
 	"kanlog/projection"
@@ -55,7 +56,7 @@ func supervise(stdin io.Reader) int {
 	s := proc.Supervision{
 		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
 		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, StdinPath: spec.StdinPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
-		Board: b, Now: b.now, Hook: fail.hit,
+		Board: b, Now: b.now, Hook: fail.hit, Settled: func() { prefault.GiveBack(main) },
 	}
 	if spec.Shown != nil {
 		s.Interruptible, s.Echo = true, spec.Shown.output()

@@ -1,0 +1,81 @@
+package prefault
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// From the kernel's uapi/asm-generic/mman-common.h; package syscall lacks most.
+const (
+	dontNeed      = 4  // MADV_DONTNEED
+	adviseHuge    = 14 // MADV_HUGEPAGE: fault in huge pages from here on
+	adviseSmall   = 15 // MADV_NOHUGEPAGE: no more of them
+	populateRead  = 22 // MADV_POPULATE_READ, Linux 5.14
+	populateWrite = 23 // MADV_POPULATE_WRITE, Linux 5.14
+	collapse      = 25 // MADV_COLLAPSE: one huge page instead of these, Linux 6.1
+)
+
+const (
+	page     = 4 << 10
+	hugePage = 2 << 20
+	// chunk is what Go's heap grows by, and is aligned to.
+	chunk = 4 << 20
+	// firstHeap is what a short call takes of the heap.
+	firstHeap = 512 << 10
+)
+
+// Both lie where Go puts what they are: onHeap points to the heap, inData stands in the
+// data, behind the code and the constants.
+var (
+	onHeap = new([64]byte)
+	inData = [1]byte{1}
+)
+
+func init() {
+	heap(uintptr(unsafe.Pointer(onHeap)))
+	between(firstCode(), uintptr(unsafe.Pointer(&inData)), populateRead)
+}
+
+// GiveBack is for a process that is going to wait for long: the mapping of the
+// program's code and constants is given up, and no more huge pages are taken. They stay
+// in the page cache and come back where they are used. last is any function far behind:
+// those of package main are the last in the program.
+func GiveBack(last func()) {
+	madvise(uintptr(unsafe.Pointer(onHeap))&^(chunk-1), chunk, adviseSmall)
+	end := addressOf(last)
+	// What was written to would be lost, and a loader writes addresses into the
+	// constants of a program that may lie anywhere. Of one with fixed addresses, which
+	// are low, the table of functions is the end of the constants.
+	if f := runtime.FuncForPC(end); f != nil && end < 1<<32 {
+		end = uintptr(unsafe.Pointer(f))
+	}
+	between(firstCode(), end, dontNeed)
+}
+
+// firstCode is an address among the first functions of the program.
+func firstCode() uintptr { return addressOf(runtime.GC) }
+
+func addressOf(f func()) uintptr { return **(**uintptr)(unsafe.Pointer(&f)) }
+
+// heap asks for huge pages for the chunk of the heap that at lies in. Half of it has
+// been used already, page by page, so that only the kernel can put it together.
+func heap(at uintptr) {
+	madvise(at&^(chunk-1), chunk, adviseHuge)
+	if madvise(at&^(hugePage-1), hugePage, collapse) != 0 {
+		madvise(at&^(page-1), firstHeap, populateWrite)
+	}
+}
+
+// between gives advice on the pages from one address of the program's file up to that
+// of another.
+func between(from, to, advice uintptr) {
+	if from &^= page - 1; from < to {
+		madvise(from, to-from, advice)
+	}
+}
+
+func madvise(at, length, advice uintptr) syscall.Errno {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_MADVISE, at, length, advice)
+	return errno
+}
