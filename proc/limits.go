@@ -33,9 +33,14 @@ const (
 	MaxOutputLimit = 1 << 40
 
 	// capPauseMin and capPauseMax bound the pause between two looks at how much a
-	// worker has written.
-	capPauseMin = 20 * time.Millisecond
-	capPauseMax = time.Second
+	// worker has written; capPauseRoomy does where the disk has room.
+	capPauseMin   = 20 * time.Millisecond
+	capPauseMax   = time.Second
+	capPauseRoomy = 8 * time.Second
+
+	// fastestWriter is how many bytes a second one worker writes at most: into memory,
+	// before the kernel makes it wait for the disk.
+	fastestWriter = 2 << 30
 
 	// maxMoved bounds the tail that is kept where there are no holes: it is moved.
 	maxMoved = 1 << 20

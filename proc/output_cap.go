@@ -14,7 +14,9 @@ import (
 // the inode and the logical size stay as they are; so do the worker's descriptors.
 //
 // Between two looks the file may grow beyond the limit, by what can be written in
-// that time: at most capPauseMax of a worker that was quiet before.
+// that time. Of a worker that was quiet before that is a second (capPauseMax), or up to
+// eight where the disk has room for it: a thousand supervisors that look once a second
+// cost a third of a processor.
 type outputCap struct {
 	f     *os.File // the supervisor's own descriptor
 	limit int64    // 0: none
@@ -41,6 +43,9 @@ func (c *outputCap) look(now time.Time) time.Duration {
 		kept -= c.hole - c.headEnd()
 	}
 	c.pause = nextLook(size-c.size, now.Sub(c.at), c.pause, c.limit)
+	if c.pause > capPauseMax {
+		c.pause = min(c.pause, longestPause(roomBeside(c.f)))
+	}
 	c.size, c.at = size, now
 	if kept > c.limit {
 		c.give(size)
@@ -86,12 +91,19 @@ func (c *outputCap) shorten(size int64) {
 }
 
 // nextLook is how long to wait until an eighth of the limit has been written at the
-// pace of the last span; of a file that does not grow it is twice the last pause.
+// pace of the last span; of a file that does not grow it is twice the last pause. What
+// has grown in a long span counts as if it were of its last second.
 func nextLook(grown int64, span, last time.Duration, limit int64) time.Duration {
 	next := max(2*last, capPauseMin)
 	if grown > 0 && span > 0 {
 		// In floating point: the product of the two may be any size.
-		next = time.Duration(min(float64(next), float64(limit)/8/float64(grown)*float64(span)))
+		next = time.Duration(min(float64(next), float64(limit)/8/float64(grown)*float64(min(span, capPauseMax))))
 	}
-	return min(max(next, capPauseMin), capPauseMax)
+	return min(max(next, capPauseMin), capPauseRoomy)
+}
+
+// longestPause is how long a quiet worker need not be looked at on a disk with so many
+// bytes of room: in that time it cannot fill a quarter of it.
+func longestPause(room int64) time.Duration {
+	return min(max(time.Duration(room/4/fastestWriter)*time.Second, capPauseMax), capPauseRoomy)
 }

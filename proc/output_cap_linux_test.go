@@ -22,12 +22,14 @@ func TestNextLook(t *testing.T) {
 	}{
 		{"the first look", 0, time.Microsecond, 0, 64 * mib, capPauseMin},
 		{"quiet: twice as long", 0, 100 * time.Millisecond, 100 * time.Millisecond, 64 * mib, 200 * time.Millisecond},
-		{"quiet for long", 0, time.Second, time.Second, 64 * mib, capPauseMax},
-		{"a few lines", 1000, time.Second, time.Second, 64 * mib, capPauseMax},
+		{"quiet for long", 0, time.Second, time.Second, 64 * mib, 2 * time.Second},
+		{"quiet for longer", 0, 8 * time.Second, 8 * time.Second, 64 * mib, capPauseRoomy},
+		{"a few lines", 1000, time.Second, time.Second, 64 * mib, 2 * time.Second},
+		{"16 MiB in the last of eight seconds", 16 * mib, 8 * time.Second, 8 * time.Second, 64 * mib, 500 * time.Millisecond},
 		{"16 MiB a second", 16 * mib, time.Second, time.Second, 64 * mib, 500 * time.Millisecond},
 		{"a gigabyte a second", 1024 * mib, time.Second, time.Second, 64 * mib, capPauseMin},
-		{"emptied", -mib, time.Second, time.Second, 64 * mib, capPauseMax},
-		{"slept for a year", 1, 365 * 24 * time.Hour, time.Second, MaxOutputLimit, capPauseMax},
+		{"emptied", -mib, time.Second, time.Second, 64 * mib, 2 * time.Second},
+		{"slept for a year", 1, 365 * 24 * time.Hour, time.Second, MaxOutputLimit, 2 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,6 +37,22 @@ func TestNextLook(t *testing.T) {
 				t.Errorf("next look in %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestLongestPause(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for room, want := range map[int64]time.Duration{
+		0: time.Second, 4 * gib: time.Second, 16 * gib: 2 * time.Second, 40 * gib: 5 * time.Second, 64 * gib: 8 * time.Second, 1 << 62: 8 * time.Second,
+	} {
+		if got := longestPause(room); got != want {
+			t.Errorf("with room for %d bytes a quiet worker is looked at every %s, want %s", room, got, want)
+		}
+	}
+	f, _ := written(t)
+	if room := roomBeside(f); room <= 0 {
+		t.Errorf("no room beside a file that was just made: %d", room)
 	}
 }
 

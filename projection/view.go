@@ -346,11 +346,15 @@ func (v View) Newest() (uint64, error) {
 	return head.Commit, err
 }
 
+// ErrNoLog is what Head returns of a view that is none of a store's: a rehearsal's, for
+// one.
+var ErrNoLog = errors.New("this view has no log")
+
 // Head is the end of the log that the view knows of.
 func (v View) Head() (eventlog.Head, error) {
 	log, ok := v.r.(interface{ Head() (eventlog.Head, error) })
 	if !ok {
-		return eventlog.Head{}, errors.New("this view has no log")
+		return eventlog.Head{}, ErrNoLog
 	}
 	return log.Head()
 }

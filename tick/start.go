@@ -13,8 +13,8 @@ import (
 // start claims what may start and starts it. Preparing and starting run beside
 // each other, so that a slow card holds up no other; claims are made one by
 // one, each checked against the caps in its transaction.
-func (t *tick) start(ctx context.Context) error {
-	picks, release, err := t.pick()
+func (t *tick) start(ctx context.Context, at reading) error {
+	picks, release, err := t.pick(at)
 	// Counted and claimed without another board's dispatcher in between.
 	defer release()
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *tick) beside() Board {
 // pick reads the startable cards, at most as many for each profile as could
 // start or be named in the report, and admits some. The host is asked only if there
 // are any; until release is called no other board of the home admits.
-func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
+func (t *tick) pick(at reading) (picks []*projection.Task, release func(), err error) {
 	release = func() {}
 	var cards, others []*projection.Task
 	var s *slots
@@ -113,7 +113,7 @@ func (t *tick) pick() (picks []*projection.Task, release func(), err error) {
 		profiles[name] = true
 	}
 	err = t.Board.View(func(v projection.View) error {
-		active, err := v.Active()
+		active, err := at.activeIn(v)
 		if err != nil {
 			return err
 		}

@@ -305,13 +305,8 @@ func BenchmarkBigBoard(b *testing.B) {
 		for n := range samples {
 			for _, c := range calls {
 				for i, size := range sizes {
-					cmd := exec.Command(bin, append([]string{"--home", homes[i]}, c.args(n)...)...)
-					start := time.Now()
-					if out, err := cmd.CombinedOutput(); err != nil {
-						b.Fatalf("%s: %v\n%s", cmd, err, out)
-					}
 					name := fmt.Sprintf("%s-%d", c.name, size)
-					took[name] = append(took[name], time.Since(start))
+					took[name] = append(took[name], process(b, append([]string{bin, "--home", homes[i]}, c.args(n)...)...))
 				}
 			}
 		}
