@@ -66,6 +66,9 @@ const (
 	busyTries = 9
 	busyPause = 10 * time.Millisecond
 
+	// spareTakes bounds the wait for a spare supervisor to take its spec, or to end.
+	spareTakes = time.Second
+
 	// settledAfter is how long a worker runs before [Supervision.Settled] is called.
 	settledAfter = time.Second
 

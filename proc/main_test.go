@@ -68,9 +68,23 @@ type superviseSpec struct {
 
 func superviseFromStdin() int {
 	var s superviseSpec
-	if err := json.NewDecoder(os.Stdin).Decode(&s); err != nil {
+	var ready *Readiness
+	used := func() {}
+	if IsSpare() {
+		ready = GetReady()
+		used = ready.EndWhileIdle()
+	}
+	err := json.NewDecoder(os.Stdin).Decode(&s)
+	used()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
+	}
+	if ready != nil {
+		if err := errors.Join(ShowToken(s.Token), TakeOutput(s.OutputPath)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
 	}
 	board := &fileBoard{spec: s}
 	term := make(chan os.Signal, 1)
@@ -80,7 +94,7 @@ func superviseFromStdin() int {
 	return Supervise(Supervision{
 		Task: s.Task, Run: s.Run, Token: s.Token, Argv: s.Argv, Env: s.Env,
 		Workspace: s.Workspace, OutputPath: s.OutputPath, RecordPath: s.RecordPath,
-		KillGrace: s.KillGrace, Interruptible: s.Interruptible, Board: board, Report: os.NewFile(ReportFD, "report"),
+		KillGrace: s.KillGrace, Interruptible: s.Interruptible, Ready: ready, Board: board, Report: os.NewFile(ReportFD, "report"),
 		root: s.Root,
 		Hook: func(point string) {
 			if point == s.HookAt {

@@ -74,14 +74,6 @@ func Spawn(s SpawnSpec) (*Child, error) {
 	if len(s.Args) == 0 {
 		return nil, errors.New("spawn: no arguments")
 	}
-	env := s.Env
-	if env == nil {
-		env = []string{} // nil would be our own
-	}
-	program, err := ownProgram()
-	if err != nil {
-		return nil, fmt.Errorf("spawn: %w", err)
-	}
 	spec, err := anonymousFile(s.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("spawn: spec: %w", err)
@@ -95,21 +87,37 @@ func Spawn(s SpawnSpec) (*Child, error) {
 		return nil, fmt.Errorf("spawn: %w", err)
 	}
 	defer output.Close()
+	c, err := startProcess(s.Args, s.Env, s.Dir, spec, output)
+	if err != nil {
+		return nil, fmt.Errorf("spawn: %w", err)
+	}
+	return c, nil
+}
+
+// startProcess starts this program with a report pipe, and has it reaped.
+func startProcess(args, env []string, dir string, stdin, output *os.File) (*Child, error) {
+	if env == nil {
+		env = []string{} // nil would be our own
+	}
+	program, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("spawn: report pipe: %w", err)
+		return nil, fmt.Errorf("report pipe: %w", err)
 	}
 	defer w.Close()
 	closeOnExecFrom(ReportFD)
-	p, err := os.StartProcess(program, s.Args, &os.ProcAttr{
-		Dir:   s.Dir,
+	p, err := os.StartProcess(program, args, &os.ProcAttr{
+		Dir:   dir,
 		Env:   env,
-		Files: []*os.File{spec, output, output, w},
+		Files: []*os.File{stdin, output, output, w},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		r.Close()
-		return nil, fmt.Errorf("spawn: %w", err)
+		return nil, err
 	}
 	c := &Child{PID: p.Pid, report: r, reaped: make(chan struct{})}
 	go func() {

@@ -70,6 +70,8 @@ type Supervision struct {
 	// supervise.start, supervise.registered, supervise.ended,
 	// supervise.recorded. nil is none.
 	Hook func(point string)
+	// Ready is what [GetReady] returned, nil if it was not called.
+	Ready *Readiness
 	// Settled is called once, when the command has been there for a second and may
 	// stay: memory that starting took can be given back. nil is none.
 	Settled func()
@@ -97,43 +99,75 @@ func Supervise(s Supervision) (exitCode int) {
 	if s.Settled == nil {
 		s.Settled = func() {}
 	}
-	runtime.LockOSThread()
-	nameProcess()
-	sv := &supervisor{Supervision: s}
-	sv.takeSignals()
-	closeOnExecFrom(ReportFD)
+	r := s.Ready
+	if r == nil {
+		r = getReady(s.Interruptible)
+	}
 	if s.Report != nil {
 		syscall.CloseOnExec(int(s.Report.Fd()))
 	}
-	return sv.run()
+	return (&supervisor{Supervision: s, Readiness: *r}).run()
+}
+
+// Readiness is what a supervisor can do before it knows of a run.
+type Readiness struct {
+	self     Identity
+	children chan os.Signal // SIGCHLD
+	term     chan os.Signal
+}
+
+// GetReady takes the process over as [Supervise] does, for one that is called later. It
+// is not for a terminal (see [Supervision.Interruptible]).
+func GetReady() *Readiness { return getReady(false) }
+
+// EndWhileIdle lets SIGTERM end this process until what it returns is called: from then
+// on it ends a run.
+func (r *Readiness) EndWhileIdle() (used func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-r.term:
+			os.Exit(0)
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
+
+func getReady(interruptible bool) *Readiness {
+	runtime.LockOSThread()
+	nameProcess()
+	r := &Readiness{self: Self()}
+	r.takeSignals(interruptible)
+	closeOnExecFrom(ReportFD)
+	return r
 }
 
 type supervisor struct {
 	Supervision
-	children chan os.Signal // SIGCHLD
-	term     chan os.Signal
-	lock     *runLock
-	tree     tree
-	until    time.Time // zero: its time is not limited
-	oom      oomCount  // before the command was started
-	echo     *echo     // nil: nobody looks on
+	Readiness
+	lock  *runLock
+	tree  tree
+	until time.Time // zero: its time is not limited
+	oom   oomCount  // before the command was started
+	echo  *echo     // nil: nobody looks on
 }
 
 // takeSignals catches and never ignores: what is caught is back at its default
 // in the worker, what is ignored would be ignored there too. Nobody reads the
 // channel of the unwanted; a full one drops.
-func (s *supervisor) takeSignals() {
+func (r *Readiness) takeSignals(interruptible bool) {
 	ending := EndSignals()
 	unwanted := make(chan os.Signal, 1)
 	signal.Notify(unwanted, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	s.children = make(chan os.Signal, 1)
-	signal.Notify(s.children, syscall.SIGCHLD)
-	s.term = make(chan os.Signal, 1)
-	if !s.Interruptible {
+	r.children = make(chan os.Signal, 1)
+	signal.Notify(r.children, syscall.SIGCHLD)
+	r.term = make(chan os.Signal, 1)
+	if !interruptible {
 		ending = ending[:1]
 	}
-	signal.Notify(s.term, ending...)
+	signal.Notify(r.term, ending...)
 }
 
 func (s *supervisor) run() int {
@@ -151,7 +185,7 @@ func (s *supervisor) run() int {
 	}
 	s.lock = lock
 	s.Hook("supervise.start")
-	id := Self()
+	id := s.self
 	id.OutputInode, id.OutputPath, id.Token = lock.inode, s.OutputPath, s.Token
 	if s.until, err = s.Board.Register(id); err != nil {
 		return s.refuse(err)

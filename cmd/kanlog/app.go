@@ -36,6 +36,8 @@ type app struct {
 	skew *atomic.Int64 // nanoseconds added to the wall clock; nil for none
 	fail *failpoints
 
+	spares *spares // of a daemon, nil for none
+
 	set      *settings
 	store    *projection.Store
 	past     *projection.Past // what reading verbs read in the place of the store, or nil

@@ -53,7 +53,12 @@ type daemon struct {
 	settings string        // a stamp of their files
 	cleaned  eventlog.Time // when gc ran last, see daily
 	hostFull bool          // cards wait for other boards or for memory
+	began    int           // starts of workers, in the last pass
 }
+
+// afterStarts is how long a daemon leaves the processors and the store to what it has
+// started: the supervisors register, which changes nothing that it waits for.
+const afterStarts = 10 * time.Millisecond
 
 // run ticks until ctx is done, or until the board cannot be used any more.
 func (d *daemon) run(ctx context.Context) error {
@@ -95,6 +100,7 @@ func (d *daemon) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		d.a.spares.keep(d.forks)
 		d.daily(ctx)
 		wait := d.pace.spent(cpuTime()-began, time.Now())
 		d.late(next)
@@ -149,6 +155,9 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	if d.hold("tick", err); err != nil {
 		return d.a.store.Stamp(), next, nil
 	}
+	if d.began > 0 && !sleep(ctx, afterStarts) {
+		return "", next, nil
+	}
 	// Before the look: what is written between the two makes the stamp another.
 	was = d.a.store.Stamp()
 	at, head, err := d.look()
@@ -179,7 +188,7 @@ func (d *daemon) pass(ctx context.Context) error {
 	if ok, err := d.place.InPlace(); err != nil || !ok {
 		return errors.Join(err, eventlog.ErrNoBoard)
 	}
-	d.a.set, d.settings, d.hostFull = nil, d.settingsStamp(), false
+	d.a.set, d.settings, d.hostFull, d.began = nil, d.settingsStamp(), false, 0
 	set, err := d.a.settings()
 	if err != nil {
 		return fmt.Errorf("%w; nothing is dispatched on this board until that is mended", err)
@@ -193,15 +202,21 @@ func (d *daemon) pass(ctx context.Context) error {
 	d.own.Store = d.a.store
 	disp.Board, disp.Beside = &d.own, d.a.store
 	disp.Lock = func() (func(), error) { return d.a.waitDispatchLock(ctx, d.state.Interval) }
+	first := &forksFirst{World: disp.World, done: make(chan struct{}, forksMost)}
+	disp.World = first
 	rep, err := disp.Tick(ctx, tick.Options{Max: -1, Detach: func(start func() (*tick.Report, error)) {
+		first.begun++
 		d.starts.Go(func() {
 			rep, err := start()
+			first.tell()
 			d.failures(rep)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				d.a.warn("board %s: %v", d.a.slug, err)
 			}
 		})
 	}})
+	first.wait()
+	d.began = first.begun
 	d.hostFull = rep.HostFull
 	d.failures(rep)
 	d.broken(rep.Broken)

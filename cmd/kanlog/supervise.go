@@ -36,16 +36,37 @@ type superviseSpec struct {
 	Limits       projection.Limits
 	ClockOffset  time.Duration
 	Failpoint    string
+	// Env is the worker's environment, for a spare that was started in another.
+	Env []string
 	// Shown is set for a pull worker: somebody looks on in a terminal.
 	Shown *shown
 }
 
 // supervise is the parent of one worker. Its words go to the run's output.
 func supervise(stdin io.Reader) int {
+	var ready *proc.Readiness
+	used := func() {}
+	if proc.IsSpare() {
+		ready = proc.GetReady()
+		used = ready.EndWhileIdle()
+		warmUp()
+	}
 	var spec superviseSpec
-	if err := json.NewDecoder(stdin).Decode(&spec); err != nil {
+	err := json.NewDecoder(stdin).Decode(&spec)
+	used()
+	if ready != nil && errors.Is(err, io.EOF) {
+		return exitOK // nobody has use for it any more
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "kanlog supervise: it is started by kanlog dispatch, not by hand: %v\n", err)
 		return exitUsage
+	}
+	env := workerEnv(os.Environ())
+	if ready != nil {
+		env = spec.Env
+		// Without them a probe goes by the run lock, and what goes wrong in here is said
+		// nowhere; taking the lock will fail for the same reason.
+		_, _ = proc.ShowToken(spec.Token), proc.TakeOutput(spec.OutputPath)
 	}
 	fail, err := parseFailpoints(spec.Failpoint)
 	if err != nil {
@@ -54,7 +75,7 @@ func supervise(stdin io.Reader) int {
 	}
 	b := newSupervisedBoard(spec)
 	s := proc.Supervision{
-		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: workerEnv(os.Environ()),
+		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: env, Ready: ready,
 		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, StdinPath: spec.StdinPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
 		Board: b, Now: b.now, Hook: fail.hit, Settled: func() { prefault.GiveBack(main) },
 	}
@@ -65,6 +86,21 @@ func supervise(stdin io.Reader) int {
 	}
 	s.Report = os.NewFile(proc.ReportFD, "report")
 	return proc.Supervise(s)
+}
+
+// warmUp does once what a spare would do for the first time when it is in a hurry: its
+// spec is decoded by what the decoder has found out about the type.
+func warmUp() {
+	text, err := json.Marshal(superviseSpec{})
+	if err == nil {
+		err = json.Unmarshal(text, new(superviseSpec))
+	}
+	if err == nil {
+		_, err = json.Marshal(proc.Record{})
+	}
+	if err != nil {
+		panic(err) // of our own types
+	}
 }
 
 // workerEnv undoes supervisorEnv: the last entry was added there, and a value of

@@ -59,6 +59,8 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 		stop() // a second signal ends it as signals do
 	})
 	a.warnUnit()
+	a.spares = &spares{}
+	defer a.spares.end()
 	w := &watchdog{}
 	go w.run(ctx)
 	if all {

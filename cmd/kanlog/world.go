@@ -185,15 +185,18 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 		return nil, err
 	}
 	tok := newToken(w.uuid, l.Run)
-	spec, err := json.Marshal(w.spec(l, tok, p))
+	spec, env := w.spec(l, tok, p), w.environment(l, tok, p)
+	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
 	}
-	env := supervisorEnv(w.environment(l, tok, p))
 	var child *proc.Child
 	err = begin(func() (err error) {
+		if child = w.a.spares.use(spec, env); child != nil {
+			return nil
+		}
 		child, err = proc.Spawn(proc.SpawnSpec{
-			Args: []string{"kanlog", superviseVerb}, Env: env, Dir: "/", OutputPath: w.a.files().output(l.Task.ID, l.Run), Spec: spec,
+			Args: []string{"kanlog", superviseVerb}, Env: supervisorEnv(env), Dir: "/", OutputPath: spec.OutputPath, Spec: text,
 		})
 		return err
 	})
