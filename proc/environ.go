@@ -17,7 +17,7 @@ import (
 // one.
 var ofOneRun = []string{
 	"KANLOG_TASK", "KANLOG_RUN", TokenVariable, "KANLOG_WORKSPACE", "KANLOG_CONTEXT", "KANLOG_FAILPOINT",
-	DeadlineVariable, SecondsLeftVariable,
+	DeadlineVariable, SecondsLeftVariable, spareVariable,
 }
 
 // When a worker with a limited time will be ended, so that what it starts can

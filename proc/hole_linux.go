@@ -37,12 +37,3 @@ func NextHole(f *os.File, from, upto int64) (hole, end int64, err error) {
 	}
 	return hole, end, err
 }
-
-// roomBeside is how many bytes more the file system of f can hold, 0 if that is unknown.
-func roomBeside(f *os.File) int64 {
-	var st unix.Statfs_t
-	if unix.Fstatfs(int(f.Fd()), &st) != nil {
-		return 0
-	}
-	return int64(st.Bavail) * st.Frsize
-}

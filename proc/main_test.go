@@ -68,23 +68,24 @@ type superviseSpec struct {
 
 func superviseFromStdin() int {
 	var s superviseSpec
-	var ready *Readiness
-	used := func() {}
-	if IsSpare() {
-		ready = GetReady()
-		used = ready.EndWhileIdle()
+	read := func() error {
+		if IsSpare() {
+			_ = os.WriteFile(filepath.Join(os.Getenv("D"), "waiting"), nil, 0o600)
+		}
+		return json.NewDecoder(os.Stdin).Decode(&s)
 	}
-	err := json.NewDecoder(os.Stdin).Decode(&s)
-	used()
+	var prepared *Prepared
+	var err error
+	if IsSpare() {
+		if prepared, err = AwaitRun(read); err == nil {
+			err = prepared.BelongTo(s.Token, s.OutputPath)
+		}
+	} else {
+		err = read()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
-	}
-	if ready != nil {
-		if err := errors.Join(ShowToken(s.Token), TakeOutput(s.OutputPath)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 2
-		}
 	}
 	board := &fileBoard{spec: s}
 	term := make(chan os.Signal, 1)
@@ -94,7 +95,7 @@ func superviseFromStdin() int {
 	return Supervise(Supervision{
 		Task: s.Task, Run: s.Run, Token: s.Token, Argv: s.Argv, Env: s.Env,
 		Workspace: s.Workspace, OutputPath: s.OutputPath, RecordPath: s.RecordPath,
-		KillGrace: s.KillGrace, Interruptible: s.Interruptible, Ready: ready, Board: board, Report: os.NewFile(ReportFD, "report"),
+		KillGrace: s.KillGrace, Interruptible: s.Interruptible, Prepared: prepared, Board: board, Report: os.NewFile(ReportFD, "report"),
 		root: s.Root,
 		Hook: func(point string) {
 			if point == s.HookAt {

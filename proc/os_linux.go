@@ -1,13 +1,10 @@
 package proc
 
 import (
-	"bytes"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -78,14 +75,9 @@ func overwriteEnviron(at int64, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
-	const envStart = 47 // field 50, counted from field 3
-	if len(f) <= envStart {
-		return errHalfStat
-	}
-	start, err := strconv.ParseInt(f[envStart], 10, 64)
-	if err != nil || start == 0 {
-		return errHalfStat
+	start, err := environStart(line)
+	if err != nil {
+		return err
 	}
 	mem, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
 	if err != nil {
@@ -96,12 +88,5 @@ func overwriteEnviron(at int64, text []byte) error {
 	return err
 }
 
-// TakeOutput makes a run's output file the stdout and stderr of this process, a spare.
-func TakeOutput(path string) error {
-	f, err := openOutput(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return errors.Join(unix.Dup3(int(f.Fd()), 1, 0), unix.Dup3(int(f.Fd()), 2, 0))
-}
+// dupOnto makes fd another descriptor of f.
+func dupOnto(f *os.File, fd int) error { return unix.Dup3(int(f.Fd()), fd, 0) }

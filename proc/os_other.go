@@ -38,12 +38,5 @@ func nameProcess() {}
 // overwriteEnviron: nobody reads it here.
 func overwriteEnviron(int64, []byte) error { return errors.ErrUnsupported }
 
-// TakeOutput makes a run's output file the stdout and stderr of this process, a spare.
-func TakeOutput(path string) error {
-	f, err := openOutput(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return errors.Join(syscall.Dup2(int(f.Fd()), 1), syscall.Dup2(int(f.Fd()), 2))
-}
+// dupOnto makes fd another descriptor of f.
+func dupOnto(f *os.File, fd int) error { return syscall.Dup2(int(f.Fd()), fd) }

@@ -44,7 +44,7 @@ func (c *outputCap) look(now time.Time) time.Duration {
 	}
 	c.pause = nextLook(size-c.size, now.Sub(c.at), c.pause, c.limit)
 	if c.pause > capPauseMax {
-		c.pause = min(c.pause, longestPause(roomBeside(c.f)))
+		c.pause = min(c.pause, longestPause(freeBytes(c.f)))
 	}
 	c.size, c.at = size, now
 	if kept > c.limit {
@@ -103,7 +103,7 @@ func nextLook(grown int64, span, last time.Duration, limit int64) time.Duration 
 }
 
 // longestPause is how long a quiet worker need not be looked at on a disk with so many
-// bytes of room: in that time it cannot fill a quarter of it.
+// bytes of room: in that time a quarter of it is not filled, see fastestWriter.
 func longestPause(room int64) time.Duration {
 	return min(max(time.Duration(room/4/fastestWriter)*time.Second, capPauseMax), capPauseRoomy)
 }

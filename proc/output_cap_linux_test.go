@@ -51,8 +51,8 @@ func TestLongestPause(t *testing.T) {
 		}
 	}
 	f, _ := written(t)
-	if room := roomBeside(f); room <= 0 {
-		t.Errorf("no room beside a file that was just made: %d", room)
+	if room := freeBytes(f); room <= 0 {
+		t.Errorf("no room on the file system of a file that was just made: %d", room)
 	}
 }
 

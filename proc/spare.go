@@ -18,15 +18,12 @@ type Spare struct {
 	spec  *os.File // write end of its stdin
 }
 
-// spareVariable stands in the environment of a spare, with room for what takes its
-// place there, see ShowToken.
+// A spare has this in its environment, with room for what takes its place there, see
+// showToken. Nothing else counts: what somebody sets by hand, or a worker inherits, must
+// make no spare of a supervisor that has its run's environment.
 const spareVariable = "KANLOG_SPARE"
 
-// spareRoom is room for any token: a board's id, a run number and a mark.
-const spareRoom = 96
-
-// IsSpare tells whether this process was started by StartSpare.
-func IsSpare() bool { return os.Getenv(spareVariable) != "" }
+var spareMark = strings.Repeat("-", 96) // a board's id, a run number and a mark: any token
 
 // StartSpare starts a spare supervisor, as [Spawn] starts others; the same holds for
 // who may hold what while calling it. env is what it needs for itself.
@@ -42,7 +39,7 @@ func StartSpare(args, env []string) (*Spare, error) {
 		return nil, fmt.Errorf("spare: %w", err)
 	}
 	defer nowhere.Close()
-	env = append(env[:len(env):len(env)], spareVariable+"="+strings.Repeat("-", spareRoom))
+	env = append(env[:len(env):len(env)], spareVariable+"="+spareMark)
 	child, err := startProcess(args, env, "/", r, nowhere)
 	if err != nil {
 		w.Close()
@@ -52,8 +49,10 @@ func StartSpare(args, env []string) (*Spare, error) {
 }
 
 // Use makes the spare the supervisor of a run; it is used up, also by an error. After
-// an error it runs nothing: it was not there any more, or has no whole spec. It has to
-// be told its run's environment, and to call [ShowToken] and [TakeOutput].
+// an error it runs nothing: it was not there any more, or has no whole spec. A spec that
+// fits into the pipe counts as taken, also by a spare that is stopped: then no report
+// comes, as from any supervisor that is stopped. The directory of the run's output must
+// be there, and the spec must hold the worker's whole environment.
 func (s *Spare) Use(spec []byte) (*Child, error) {
 	_ = s.spec.SetWriteDeadline(time.Now().Add(spareTakes))
 	_, err := s.spec.Write(spec)
@@ -85,28 +84,61 @@ func (s *Spare) Gone() bool {
 	}
 }
 
+// IsSpare tells whether this process was started by StartSpare.
+func IsSpare() bool { return os.Getenv(spareVariable) == spareMark }
+
+// AwaitRun is the life of a spare until it has a run, in the spare: it prepares itself
+// and calls read, which decodes its stdin. SIGTERM ends the process meanwhile.
+func AwaitRun(read func() error) (*Prepared, error) {
+	p := prepare(false)
+	done, idle := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(idle)
+		select {
+		case <-p.term:
+			os.Exit(0)
+		case <-done:
+		}
+	}()
+	err := read()
+	close(done)
+	<-idle // from now on a SIGTERM is the run's
+	return p, err
+}
+
+// BelongTo makes this process, a spare, look as if it had been started for a run: the
+// run's token stands in its environment, its output is the run's. Without the token a
+// probe goes by the run lock. If the output cannot be opened, taking that lock fails
+// too, and is reported.
+func (*Prepared) BelongTo(token, output string) error {
+	return errors.Join(showToken(token), takeOutput(output))
+}
+
 var errNoRoom = errors.New("no room for a token in the environment")
 
-// ShowToken makes the token of a run visible in the environment of this process, a
-// spare, where a probe looks for it, as if it had been started with it. Where that
-// fails a probe goes by the run lock.
-func ShowToken(token string) error {
+// showToken makes a token visible in the environment of this process, where a probe
+// looks for it.
+func showToken(token string) error {
 	env, err := os.ReadFile("/proc/self/environ")
 	if err != nil {
 		return err
 	}
-	old := []byte(spareVariable + "=")
-	at := 0
-	if !bytes.HasPrefix(env, old) {
-		if at = bytes.Index(env, append([]byte{0}, old...)) + 1; at == 0 {
-			return errNoRoom
-		}
-	}
-	room := bytes.IndexByte(env[at:], 0)
+	mark := []byte(spareVariable + "=" + spareMark + "\x00")
+	at := bytes.Index(env, mark)
 	text := []byte(TokenVariable + "=" + token)
-	if room < len(text) {
+	if at < 0 || at > 0 && env[at-1] != 0 || len(text) >= len(mark) {
 		return errNoRoom
 	}
-	// Behind it nothing: empty entries, as a probe reads them.
-	return overwriteEnviron(int64(at), append(text, make([]byte, room-len(text))...))
+	// Behind it nothing: a probe sees empty entries.
+	return overwriteEnviron(int64(at), append(text, make([]byte, len(mark)-len(text))...))
+}
+
+// takeOutput makes a run's output file our stdout and stderr.
+func takeOutput(path string) error {
+	f, err := openOutput(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return errors.Join(dupOnto(f, 1), dupOnto(f, 2))
 }

@@ -3,7 +3,6 @@ package proc
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,18 +11,15 @@ import (
 	"time"
 )
 
-// spare starts a spare for a run, which is over when it takes signals as a supervisor.
+// spare starts a spare for a run and returns when it waits for its spec.
 func (r *run) spare() *Spare {
 	r.t.Helper()
-	s, err := StartSpare([]string{"kanlog", asSupervisor}, []string{"GOMAXPROCS=1"})
+	s, err := StartSpare([]string{"kanlog", asSupervisor}, []string{"GOMAXPROCS=1", "D=" + r.dir})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.child = s.child
-	await(r.t, "the spare catches SIGTERM", func() bool {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", s.child.PID))
-		return err == nil && string(text) == "kanlog\n"
-	})
+	await(r.t, "the spare waits for its spec", func() bool { return r.exists("waiting") })
 	return s
 }
 
@@ -93,10 +89,10 @@ func TestSpareSupervises(t *testing.T) {
 func TestSpareEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *Spare){
-		"unused":       (*Spare).End,
-		"SIGTERM":      func(s *Spare) { _ = syscall.Kill(s.child.PID, syscall.SIGTERM) },
-		"half a spec":  func(s *Spare) { _, _ = s.spec.Write([]byte(`{"Task":"t_0000abcd","Argv":["tou`)); s.spec.Close() },
-		"its owner is": func(s *Spare) { s.spec.Close() },
+		"unused":            (*Spare).End,
+		"SIGTERM":           func(s *Spare) { _ = syscall.Kill(s.child.PID, syscall.SIGTERM) },
+		"half a spec":       func(s *Spare) { _, _ = s.spec.Write([]byte(`{"Task":"t_0000abcd","Argv":["tou`)); s.spec.Close() },
+		"its owner is gone": func(s *Spare) { s.spec.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, "touch $D/ran")
@@ -109,11 +105,14 @@ func TestSpareEnds(t *testing.T) {
 			if r.exists("registered") || r.exists("ran") {
 				t.Error("it ran something")
 			}
+			if name == "SIGTERM" && s.child.status != "exit status 0" {
+				t.Errorf("it did not end itself: %s", s.child.status)
+			}
 		})
 	}
 }
 
-// Who is not there cannot be used, and says so, that another is started.
+// Who is not there cannot be used, and says so, so that another is started.
 func TestSpareThatWasKilled(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, "touch $D/ran")
@@ -127,8 +126,9 @@ func TestSpareThatWasKilled(t *testing.T) {
 	}
 }
 
-// A spare that takes nothing does not hold up who starts workers.
-func TestSpareThatIsStopped(t *testing.T) {
+// A spare that takes nothing of a big spec does not hold up who starts workers. A spec
+// that fits into the pipe counts as taken: the launch grace finds that.
+func TestSpareThatIsStoppedAndABigSpec(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, "touch $D/ran")
 	s := r.spare()

@@ -66,17 +66,33 @@ func parseStat(line []byte) (stat, error) {
 	if err != nil {
 		return stat{}, errHalfStat
 	}
-	const (
-		kernelThread = 0x00200000
-		envStart     = 47 // field 50
-		envEnd       = 48
-	)
+	const kernelThread = 0x00200000
 	s.kernel = flags&kernelThread != 0
-	s.noEnv = n <= envEnd || string(f[envEnd]) != "0" && bytes.Equal(f[envStart], f[envEnd])
+	s.noEnv = n <= statEnvEnd || string(f[statEnvEnd]) != "0" && bytes.Equal(f[statEnvStart], f[statEnvEnd])
 	if _, err := strconv.ParseUint(s.start, 10, 64); err != nil {
 		return stat{}, errHalfStat
 	}
 	return s, nil
+}
+
+// Where the environment lies: fields 50 and 51, counted from field 3.
+const (
+	statEnvStart = 47
+	statEnvEnd   = 48
+)
+
+// environStart is the address of a process's environment, which is shown only to who may
+// read it.
+func environStart(line []byte) (int64, error) {
+	var f [maxStatFields][]byte
+	if n := splitBlanks(line[bytes.LastIndexByte(line, ')')+1:], f[:]); n <= statEnvStart {
+		return 0, errHalfStat
+	}
+	start, err := strconv.ParseInt(string(f[statEnvStart]), 10, 64)
+	if err != nil || start == 0 {
+		return 0, errHalfStat
+	}
+	return start, nil
 }
 
 // maxStatFields is more than the kernel has behind the name.

@@ -70,10 +70,10 @@ type Supervision struct {
 	// supervise.start, supervise.registered, supervise.ended,
 	// supervise.recorded. nil is none.
 	Hook func(point string)
-	// Ready is what [GetReady] returned, nil if it was not called.
-	Ready *Readiness
+	// Prepared is what [AwaitRun] returned, of a spare; nil otherwise.
+	Prepared *Prepared
 	// Settled is called once, when the command has been there for a second and may
-	// stay: memory that starting took can be given back. nil is none.
+	// stay. nil is none.
 	Settled func()
 	// root is where the kernel's files about memory are looked for; "" is "/".
 	root string
@@ -99,53 +99,36 @@ func Supervise(s Supervision) (exitCode int) {
 	if s.Settled == nil {
 		s.Settled = func() {}
 	}
-	r := s.Ready
-	if r == nil {
-		r = getReady(s.Interruptible)
+	p := s.Prepared
+	if p == nil {
+		p = prepare(s.Interruptible)
 	}
 	if s.Report != nil {
 		syscall.CloseOnExec(int(s.Report.Fd()))
 	}
-	return (&supervisor{Supervision: s, Readiness: *r}).run()
+	return (&supervisor{Supervision: s, Prepared: *p}).run()
 }
 
-// Readiness is what a supervisor can do before it knows of a run.
-type Readiness struct {
+// Prepared is what a supervisor has set up before it knows its run: signals, name and
+// identity.
+type Prepared struct {
 	self     Identity
 	children chan os.Signal // SIGCHLD
 	term     chan os.Signal
 }
 
-// GetReady takes the process over as [Supervise] does, for one that is called later. It
-// is not for a terminal (see [Supervision.Interruptible]).
-func GetReady() *Readiness { return getReady(false) }
-
-// EndWhileIdle lets SIGTERM end this process until what it returns is called: from then
-// on it ends a run.
-func (r *Readiness) EndWhileIdle() (used func()) {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-r.term:
-			os.Exit(0)
-		case <-done:
-		}
-	}()
-	return func() { close(done) }
-}
-
-func getReady(interruptible bool) *Readiness {
+func prepare(interruptible bool) *Prepared {
 	runtime.LockOSThread()
 	nameProcess()
-	r := &Readiness{self: Self()}
-	r.takeSignals(interruptible)
+	p := &Prepared{self: Self()}
+	p.takeSignals(interruptible)
 	closeOnExecFrom(ReportFD)
-	return r
+	return p
 }
 
 type supervisor struct {
 	Supervision
-	Readiness
+	Prepared
 	lock  *runLock
 	tree  tree
 	until time.Time // zero: its time is not limited
@@ -156,18 +139,18 @@ type supervisor struct {
 // takeSignals catches and never ignores: what is caught is back at its default
 // in the worker, what is ignored would be ignored there too. Nobody reads the
 // channel of the unwanted; a full one drops.
-func (r *Readiness) takeSignals(interruptible bool) {
+func (p *Prepared) takeSignals(interruptible bool) {
 	ending := EndSignals()
 	unwanted := make(chan os.Signal, 1)
 	signal.Notify(unwanted, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGQUIT,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
-	r.children = make(chan os.Signal, 1)
-	signal.Notify(r.children, syscall.SIGCHLD)
-	r.term = make(chan os.Signal, 1)
+	p.children = make(chan os.Signal, 1)
+	signal.Notify(p.children, syscall.SIGCHLD)
+	p.term = make(chan os.Signal, 1)
 	if !interruptible {
 		ending = ending[:1]
 	}
-	signal.Notify(r.term, ending...)
+	signal.Notify(p.term, ending...)
 }
 
 func (s *supervisor) run() int {

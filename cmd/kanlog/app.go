@@ -36,7 +36,7 @@ type app struct {
 	skew *atomic.Int64 // nanoseconds added to the wall clock; nil for none
 	fail *failpoints
 
-	spares *spares // of a daemon, nil for none
+	spares *spareKeeper // of a daemon; nil keeps none
 
 	set      *settings
 	store    *projection.Store

@@ -24,7 +24,7 @@ import (
 
 // daemon ticks on one board whenever there is something to do: the log moved, a
 // worker ended, a time has come; and every interval all the same. Between ticks it
-// holds nothing but the daemon lock. It keeps nothing that the board does not hold:
+// holds nothing but the daemon lock and a spare supervisor. It keeps nothing that the board does not hold:
 // it can be killed at any moment, and the next one goes on.
 type daemon struct {
 	a     *app
@@ -53,7 +53,8 @@ type daemon struct {
 	settings string        // a stamp of their files
 	cleaned  eventlog.Time // when gc ran last, see daily
 	hostFull bool          // cards wait for other boards or for memory
-	began    int           // starts of workers, in the last pass
+	// startsBegun is how many workers the last pass has begun to start.
+	startsBegun int
 }
 
 // afterStarts is how long a daemon leaves the processors and the store to what it has
@@ -100,7 +101,7 @@ func (d *daemon) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.a.spares.keep(d.forks)
+		d.a.spares.keep(d.startsBegun > 0, d.forks)
 		d.daily(ctx)
 		wait := d.pace.spent(cpuTime()-began, time.Now())
 		d.late(next)
@@ -155,7 +156,7 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	if d.hold("tick", err); err != nil {
 		return d.a.store.Stamp(), next, nil
 	}
-	if d.began > 0 && !sleep(ctx, afterStarts) {
+	if d.startsBegun > 0 && !sleep(ctx, afterStarts) {
 		return "", next, nil
 	}
 	// Before the look: what is written between the two makes the stamp another.
@@ -188,7 +189,7 @@ func (d *daemon) pass(ctx context.Context) error {
 	if ok, err := d.place.InPlace(); err != nil || !ok {
 		return errors.Join(err, eventlog.ErrNoBoard)
 	}
-	d.a.set, d.settings, d.hostFull, d.began = nil, d.settingsStamp(), false, 0
+	d.a.set, d.settings, d.hostFull, d.startsBegun = nil, d.settingsStamp(), false, 0
 	set, err := d.a.settings()
 	if err != nil {
 		return fmt.Errorf("%w; nothing is dispatched on this board until that is mended", err)
@@ -202,13 +203,12 @@ func (d *daemon) pass(ctx context.Context) error {
 	d.own.Store = d.a.store
 	disp.Board, disp.Beside = &d.own, d.a.store
 	disp.Lock = func() (func(), error) { return d.a.waitDispatchLock(ctx, d.state.Interval) }
-	first := &forksFirst{World: disp.World, done: make(chan struct{}, forksMost)}
+	first := &forksFirst{World: disp.World, done: make(chan struct{}, maxForksAwaited)}
 	disp.World = first
 	rep, err := disp.Tick(ctx, tick.Options{Max: -1, Detach: func(start func() (*tick.Report, error)) {
 		first.begun++
 		d.starts.Go(func() {
 			rep, err := start()
-			first.tell()
 			d.failures(rep)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				d.a.warn("board %s: %v", d.a.slug, err)
@@ -216,7 +216,7 @@ func (d *daemon) pass(ctx context.Context) error {
 		})
 	}})
 	first.wait()
-	d.began = first.begun
+	d.startsBegun = first.begun
 	d.hostFull = rep.HostFull
 	d.failures(rep)
 	d.broken(rep.Broken)

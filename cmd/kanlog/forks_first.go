@@ -11,35 +11,32 @@ import (
 // while a look at the board is not. Only for a moment, since a start may take long.
 type forksFirst struct {
 	tick.World
-	begun int           // starts, by who waits
+	begun int           // starts in this pass; counted and awaited by who ticks
 	done  chan struct{} // one for each that has forked or failed
 }
 
 const (
-	forksMost   = 64 // starts that are waited for
-	forksMoment = 20 * time.Millisecond
+	maxForksAwaited = 64
+	forkPatience    = 20 * time.Millisecond // for all of them
 )
 
 func (f *forksFirst) Start(l tick.Launch, begin func(fork func() error) error) (tick.Started, error) {
-	defer f.tell()
+	defer func() {
+		select {
+		case f.done <- struct{}{}:
+		default: // more than are awaited
+		}
+	}()
 	return f.World.Start(l, begin)
-}
-
-// tell says that one has forked or failed. To say it twice makes the wait shorter.
-func (f *forksFirst) tell() {
-	select {
-	case f.done <- struct{}{}:
-	default:
-	}
 }
 
 func (f *forksFirst) wait() {
 	if f.begun == 0 {
 		return
 	}
-	moment := time.NewTimer(forksMoment)
+	moment := time.NewTimer(forkPatience)
 	defer moment.Stop()
-	for range min(f.begun, forksMost) {
+	for range min(f.begun, maxForksAwaited) {
 		select {
 		case <-f.done:
 		case <-moment.C:

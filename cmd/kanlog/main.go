@@ -9,7 +9,7 @@ import (
 	"os"
 	"runtime"
 
-	_ "kanlog/cmd/internal/prefault" // first of all, so that the rest finds its memory mapped
+	_ "kanlog/cmd/internal/prefault" // before nearly all others, so that they find their memory mapped
 )
 
 func init() {

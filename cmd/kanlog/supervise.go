@@ -17,8 +17,9 @@ import (
 // superviseVerb is hidden: a dispatcher starts it, people do not.
 const superviseVerb = "supervise"
 
-// superviseSpec is what a dispatcher tells a supervisor on its stdin: a file,
-// so that it is still there when the dispatcher is not.
+// superviseSpec is what a dispatcher tells a supervisor on its stdin: a file, so that it
+// is still there when the dispatcher is not. A spare gets it through a pipe, and runs
+// nothing if it is cut off.
 type superviseSpec struct {
 	BoardDir     string
 	Task         string
@@ -44,29 +45,27 @@ type superviseSpec struct {
 
 // supervise is the parent of one worker. Its words go to the run's output.
 func supervise(stdin io.Reader) int {
-	var ready *proc.Readiness
-	used := func() {}
-	if proc.IsSpare() {
-		ready = proc.GetReady()
-		used = ready.EndWhileIdle()
-		warmUp()
-	}
+	prefault.NoMoreHugePages()
 	var spec superviseSpec
-	err := json.NewDecoder(stdin).Decode(&spec)
-	used()
-	if ready != nil && errors.Is(err, io.EOF) {
-		return exitOK // nobody has use for it any more
+	read := func() error { return json.NewDecoder(stdin).Decode(&spec) }
+	var prepared *proc.Prepared
+	var err error
+	if proc.IsSpare() {
+		warmUp()
+		if prepared, err = proc.AwaitRun(read); errors.Is(err, io.EOF) {
+			return exitOK // nobody is left who could use it
+		}
+	} else {
+		err = read()
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "kanlog supervise: it is started by kanlog dispatch, not by hand: %v\n", err)
 		return exitUsage
 	}
 	env := workerEnv(os.Environ())
-	if ready != nil {
+	if prepared != nil {
 		env = spec.Env
-		// Without them a probe goes by the run lock, and what goes wrong in here is said
-		// nowhere; taking the lock will fail for the same reason.
-		_, _ = proc.ShowToken(spec.Token), proc.TakeOutput(spec.OutputPath)
+		_ = prepared.BelongTo(spec.Token, spec.OutputPath) // see there
 	}
 	fail, err := parseFailpoints(spec.Failpoint)
 	if err != nil {
@@ -75,7 +74,7 @@ func supervise(stdin io.Reader) int {
 	}
 	b := newSupervisedBoard(spec)
 	s := proc.Supervision{
-		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: env, Ready: ready,
+		Task: spec.Task, Run: spec.Run, Token: spec.Token, Argv: spec.Argv, Env: env, Prepared: prepared,
 		Workspace: spec.Workspace, OutputPath: spec.OutputPath, RecordPath: spec.RecordPath, StdinPath: spec.StdinPath, OutputLimit: spec.OutputLimit, KillGrace: spec.KillGrace,
 		Board: b, Now: b.now, Hook: fail.hit, Settled: func() { prefault.GiveBack(main) },
 	}
@@ -88,8 +87,9 @@ func supervise(stdin io.Reader) int {
 	return proc.Supervise(s)
 }
 
-// warmUp does once what a spare would do for the first time when it is in a hurry: its
-// spec is decoded by what the decoder has found out about the type.
+// warmUp lets the JSON package find out about our types, which it does once for each: a
+// spare does it while it is idle, not when a worker waits for its spec or for the record
+// of its end.
 func warmUp() {
 	text, err := json.Marshal(superviseSpec{})
 	if err == nil {

@@ -59,7 +59,7 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 		stop() // a second signal ends it as signals do
 	})
 	a.warnUnit()
-	a.spares = &spares{}
+	a.spares = &spareKeeper{}
 	defer a.spares.end()
 	w := &watchdog{}
 	go w.run(ctx)

@@ -186,14 +186,14 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	}
 	tok := newToken(w.uuid, l.Run)
 	spec, env := w.spec(l, tok, p), w.environment(l, tok, p)
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
 	var child *proc.Child
 	err = begin(func() (err error) {
 		if child = w.a.spares.use(spec, env); child != nil {
 			return nil
+		}
+		text, err := json.Marshal(spec)
+		if err != nil {
+			return err
 		}
 		child, err = proc.Spawn(proc.SpawnSpec{
 			Args: []string{"kanlog", superviseVerb}, Env: supervisorEnv(env), Dir: "/", OutputPath: spec.OutputPath, Spec: text,

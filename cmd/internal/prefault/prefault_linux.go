@@ -37,18 +37,26 @@ func init() {
 	between(firstCode(), uintptr(unsafe.Pointer(&inData)), populateRead)
 }
 
-// GiveBack is for a process that is going to wait for long: the mapping of the
-// program's code and constants is given up, and no more huge pages are taken. They stay
-// in the page cache and come back where they are used. last is any function far behind:
-// those of package main are the last in the program.
-func GiveBack(last func()) {
+// NoMoreHugePages keeps a process that there are many of to the one huge page it began
+// with; the other half of the chunk then comes page by page.
+func NoMoreHugePages() {
 	madvise(uintptr(unsafe.Pointer(onHeap))&^(chunk-1), chunk, adviseSmall)
+}
+
+// GiveBack is for a process that is going to wait for long. The mapping of the program's
+// code and constants is given up; they stay in the page cache and come back where they
+// are used. last is a function of package main, which the linker puts at the end.
+//
+// The danger: what was written to since it was mapped is lost, and the program with it.
+// Code never is. Constants are where a loader writes addresses into them, which it does
+// not in a program that is linked to a fixed place; that place is low. Its constants end
+// with the table of functions, to which FuncForPC points (for code that was inlined it
+// points to the heap, far above).
+func GiveBack(last func()) {
+	const low = 1 << 32
 	end := addressOf(last)
-	// What was written to would be lost, and a loader writes addresses into the
-	// constants of a program that may lie anywhere. Of one with fixed addresses, which
-	// are low, the table of functions is the end of the constants.
-	if f := runtime.FuncForPC(end); f != nil && end < 1<<32 {
-		end = uintptr(unsafe.Pointer(f))
+	if table := uintptr(unsafe.Pointer(runtime.FuncForPC(end))); end < table && table < low {
+		end = table
 	}
 	between(firstCode(), end, dontNeed)
 }
