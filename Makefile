@@ -31,11 +31,12 @@ demo: build ## five cards, real workers, a dispatcher killed in the middle (unde
 crash: build ## real processes killed and stopped at random, 30 rounds
 	sh scripts/crash 30 0 $(abspath $(BIN))
 
-lint: ## gofmt, go vet, staticcheck; the macOS build compiles
+lint: ## gofmt, go vet, staticcheck; it compiles for macOS and 32 bits
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	GOOS=darwin $(GO) vet ./...
+	GOARCH=386 $(GO) build ./...
 
 # A test makes them, so that what it takes (a renderer of Markdown) is no part of
 # the program: its tables alone would double what a short call does at the start.

@@ -38,9 +38,8 @@ const (
 	capPauseMax   = time.Second
 	capPauseRoomy = 8 * time.Second
 
-	// fastestWriter is how many bytes a second are written to a disk at most, by whomever:
-	// once a fifth of the memory waits for the disk, the kernel makes writers wait too. It
-	// is no bound for a file system in memory, nor for who reserves room in a file.
+	// fastestWriter is how many bytes a second are written to a good disk, by all
+	// together: once a fifth of the memory waits for it, the kernel makes writers wait.
 	fastestWriter = 2 << 30
 
 	// maxMoved bounds the tail that is kept where there are no holes: it is moved.

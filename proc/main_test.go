@@ -77,7 +77,7 @@ func superviseFromStdin() int {
 	var prepared *Prepared
 	var err error
 	if IsSpare() {
-		if prepared, err = AwaitRun(read); err == nil {
+		if prepared, err = AwaitRun(os.NewFile(ReportFD, "report"), read); err == nil {
 			err = prepared.BelongTo(s.Token, s.OutputPath)
 		}
 	} else {

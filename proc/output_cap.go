@@ -103,7 +103,8 @@ func nextLook(grown int64, span, last time.Duration, limit int64) time.Duration 
 }
 
 // longestPause is how long a quiet worker need not be looked at on a disk with so many
-// bytes of room: in that time a quarter of it is not filled, see fastestWriter.
+// bytes of room. In that time a quarter of it is written, if all write; there are disks
+// four times as fast.
 func longestPause(room int64) time.Duration {
 	return min(max(time.Duration(room/4/fastestWriter)*time.Second, capPauseMax), capPauseRoomy)
 }

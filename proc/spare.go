@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -49,22 +50,35 @@ func StartSpare(args, env []string) (*Spare, error) {
 }
 
 // Use makes the spare the supervisor of a run; it is used up, also by an error. After
-// an error it runs nothing: it was not there any more, or has no whole spec. A spec that
-// fits into the pipe counts as taken, also by a spare that is stopped: then no report
-// comes, as from any supervisor that is stopped. The directory of the run's output must
-// be there, and the spec must hold the worker's whole environment.
+// an error it runs nothing and has ended: it was not there any more, or it did not take
+// the whole spec in time. The directory of the run's output must be there, and the spec
+// must hold the worker's whole environment.
 func (s *Spare) Use(spec []byte) (*Child, error) {
-	_ = s.spec.SetWriteDeadline(time.Now().Add(spareTakes))
+	end := time.Now().Add(spareTakes)
+	_ = s.spec.SetWriteDeadline(end)
 	_, err := s.spec.Write(spec)
 	s.spec.Close() // the end of a whole spec, or of a part of one that cannot be read
-	if err != nil {
-		s.child.report.Close()
-		return nil, fmt.Errorf("spare: %w", err)
+	if err == nil {
+		_ = s.child.report.SetReadDeadline(end)
+		var word string
+		if word, err = s.child.words.ReadString('\n'); err == nil && word == taken {
+			return s.child, s.child.report.SetReadDeadline(time.Time{})
+		}
 	}
-	return s.child, nil
+	// What it has read of the spec must not run when another has the run: whoever was
+	// stopped may go on. It is our child and not waited for, so the number is its own.
+	_ = s.child.kill()
+	<-s.child.reaped
+	s.child.report.Close()
+	return nil, fmt.Errorf("spare: not taken: %w", err)
 }
 
-// End lets the spare end, and waits a moment for that.
+// taken is a spare's first word on the report pipe: it has the whole spec, and no signal
+// from before ends it any more.
+const taken = "taken\n"
+
+// End lets the spare end, and waits a moment for that. To end one that is Gone gives up
+// what was kept of it.
 func (s *Spare) End() {
 	s.spec.Close()
 	s.child.report.Close()
@@ -88,8 +102,9 @@ func (s *Spare) Gone() bool {
 func IsSpare() bool { return os.Getenv(spareVariable) == spareMark }
 
 // AwaitRun is the life of a spare until it has a run, in the spare: it prepares itself
-// and calls read, which decodes its stdin. SIGTERM ends the process meanwhile.
-func AwaitRun(read func() error) (*Prepared, error) {
+// and calls read, which decodes its stdin. SIGTERM ends the process meanwhile. report is
+// told when the run is taken.
+func AwaitRun(report io.Writer, read func() error) (*Prepared, error) {
 	p := prepare(false)
 	done, idle := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -103,6 +118,9 @@ func AwaitRun(read func() error) (*Prepared, error) {
 	err := read()
 	close(done)
 	<-idle // from now on a SIGTERM is the run's
+	if err == nil {
+		_, err = io.WriteString(report, taken)
+	}
 	return p, err
 }
 

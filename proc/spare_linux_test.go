@@ -8,12 +8,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // spare starts a spare for a run and returns when it waits for its spec.
 func (r *run) spare() *Spare {
 	r.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(r.spec.OutputPath), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
 	s, err := StartSpare([]string{"kanlog", asSupervisor}, []string{"GOMAXPROCS=1", "D=" + r.dir})
 	if err != nil {
 		r.t.Fatal(err)
@@ -37,9 +39,6 @@ func (r *run) text() []byte {
 func TestSpareSupervises(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, `env > $D/env.new; mv $D/env.new $D/env; echo out; echo $$ > $D/me.new; mv $D/me.new $D/me; read x < $D/hook; exit 0`)
-	if err := os.MkdirAll(filepath.Dir(r.spec.OutputPath), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	s := r.spare()
 	before, err := newWorld().environ(s.child.PID)
 	if err != nil || tokenOf(before) != "" {
@@ -126,28 +125,61 @@ func TestSpareThatWasKilled(t *testing.T) {
 	}
 }
 
-// A spare that takes nothing of a big spec does not hold up who starts workers. A spec
-// that fits into the pipe counts as taken: the launch grace finds that.
-func TestSpareThatIsStoppedAndABigSpec(t *testing.T) {
+// A spare that takes nothing is ended, whether or not the spec has room in the pipe: what
+// it has got must not run once another has the run.
+func TestSpareThatIsStopped(t *testing.T) {
 	t.Parallel()
-	r := newRun(t, "touch $D/ran")
-	s := r.spare()
-	if err := syscall.Kill(s.child.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	for name, more := range map[string]int{"small": 0, "more than a pipe holds": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t, "touch $D/ran")
+			s := r.spare()
+			if err := syscall.Kill(s.child.PID, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			r.spec.Env = append(r.spec.Env, "BIG="+strings.Repeat("x", more))
+			if _, err := s.Use(r.text()); err == nil {
+				t.Error("the spec of a run was taken by who is stopped")
+			}
+			if !s.Gone() {
+				t.Error("it is still there")
+			}
+			if r.exists("registered") || r.exists("ran") {
+				t.Error("it ran what is given to somebody else")
+			}
+		})
 	}
-	r.spec.Env = append(r.spec.Env, "BIG="+strings.Repeat("x", 1<<20)) // more than a pipe holds
-	began := time.Now()
-	if _, err := s.Use(r.text()); err == nil {
-		t.Error("the spec of a run was taken by who is stopped")
-	}
-	if took := time.Since(began); took > patience {
-		t.Errorf("that took %s", took)
-	}
-	if err := syscall.Kill(s.child.PID, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the spare is gone", s.Gone)
-	if r.exists("registered") || r.exists("ran") {
-		t.Error("it ran what was given to somebody else meanwhile")
+}
+
+// A SIGTERM from before the spec was taken ends the spare, and whoever gave the spec
+// knows that it was not.
+func TestSpareThatWasToldToEnd(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		r := newRun(t, "touch $D/ran")
+		s := r.spare()
+		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} {
+			if err := syscall.Kill(s.child.PID, sig); err != nil {
+				t.Fatal(err)
+			}
+		}
+		used := make(chan error)
+		go func() {
+			_, err := s.Use(r.text())
+			used <- err
+		}()
+		if err := syscall.Kill(s.child.PID, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-used; err == nil {
+			// It was faster: then the run is its own, and it is told that it was ended.
+			r.awaitEnd()
+			if rec := r.record(); rec.Cause != CauseTerminated {
+				t.Errorf("record %+v", rec)
+			}
+			continue
+		}
+		if r.exists("registered") || r.exists("ran") {
+			t.Error("it ran what is given to somebody else")
+		}
 	}
 }

@@ -40,6 +40,8 @@ type Child struct {
 	PID int
 
 	report *os.File
+	words  *bufio.Reader // of report
+	kill   func() error
 	reaped chan struct{}
 	status string // how it ended; after reaped
 }
@@ -119,7 +121,7 @@ func startProcess(args, env []string, dir string, stdin, output *os.File) (*Chil
 		r.Close()
 		return nil, err
 	}
-	c := &Child{PID: p.Pid, report: r, reaped: make(chan struct{})}
+	c := &Child{PID: p.Pid, report: r, words: bufio.NewReaderSize(r, 256), kill: p.Kill, reaped: make(chan struct{})}
 	go func() {
 		defer close(c.reaped)
 		st, err := p.Wait()
@@ -138,7 +140,7 @@ func (c *Child) Await(ctx context.Context) Report {
 	defer c.report.Close()
 	stop := context.AfterFunc(ctx, func() { c.report.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	line, err := bufio.NewReaderSize(c.report, 256).ReadString('\n')
+	line, err := c.words.ReadString('\n')
 	word, detail, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 	switch {
 	case err == nil && word == string(Registered):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -104,7 +105,7 @@ func diffOf(was, now *projection.Past, task string) (*diffJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = now.RecentRuns(1<<62, func(r *projection.Run) {
+	_, err = now.RecentRuns(math.MaxInt, func(r *projection.Run) {
 		if task != "" && r.Task != task {
 			return
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,16 +47,31 @@ func (k *spareKeeper) keep(started bool, forks *sync.Mutex) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.timer = nil
-		if !k.ended && !k.has() {
-			// One that cannot be started is not missed: who starts a worker says why.
-			k.spare, _ = proc.StartSpare([]string{"kanlog", superviseVerb}, []string{oneProcessor})
+		if k.ended || k.has() {
+			return
 		}
+		if k.spare != nil {
+			k.spare.End()
+		}
+		// One that cannot be started is not missed: who starts a worker says why.
+		k.spare, _ = proc.StartSpare([]string{"kanlog", superviseVerb}, spareEnv())
 	})
 }
 
 func (k *spareKeeper) has() bool { return k.spare != nil && !k.spare.Gone() }
 
-// use makes the spare the supervisor of a run, nil if there is none.
+// spareEnv is what a spare needs for itself: settings of Go's runtime.
+func spareEnv() (env []string) {
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "GO") {
+			env = append(env, v)
+		}
+	}
+	return append(env, oneProcessor)
+}
+
+// use makes the spare the supervisor of a run, nil if there is none. It may take a
+// second, if the spare is stopped.
 func (k *spareKeeper) use(spec superviseSpec, env []string) *proc.Child {
 	if k == nil {
 		return nil
@@ -66,7 +83,7 @@ func (k *spareKeeper) use(spec superviseSpec, env []string) *proc.Child {
 	if spare == nil {
 		return nil
 	}
-	spec.Env = env
+	spec.Env = []byte(strings.Join(env, "\x00") + "\x00")
 	text, err := json.Marshal(spec)
 	if err != nil {
 		spare.End()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"kanlog/cmd/internal/prefault"
@@ -37,8 +38,9 @@ type superviseSpec struct {
 	Limits       projection.Limits
 	ClockOffset  time.Duration
 	Failpoint    string
-	// Env is the worker's environment, for a spare that was started in another.
-	Env []string
+	// Env is the worker's environment, for a spare that was started in another: the
+	// bytes, each string ended by a NUL, since JSON would change what is no UTF-8.
+	Env []byte
 	// Shown is set for a pull worker: somebody looks on in a terminal.
 	Shown *shown
 }
@@ -49,10 +51,12 @@ func supervise(stdin io.Reader) int {
 	var spec superviseSpec
 	read := func() error { return json.NewDecoder(stdin).Decode(&spec) }
 	var prepared *proc.Prepared
+	var report *os.File
 	var err error
 	if proc.IsSpare() {
 		warmUp()
-		if prepared, err = proc.AwaitRun(read); errors.Is(err, io.EOF) {
+		report = os.NewFile(proc.ReportFD, "report")
+		if prepared, err = proc.AwaitRun(report, read); errors.Is(err, io.EOF) {
 			return exitOK // nobody is left who could use it
 		}
 	} else {
@@ -64,7 +68,7 @@ func supervise(stdin io.Reader) int {
 	}
 	env := workerEnv(os.Environ())
 	if prepared != nil {
-		env = spec.Env
+		env = strings.Split(strings.TrimSuffix(string(spec.Env), "\x00"), "\x00")
 		_ = prepared.BelongTo(spec.Token, spec.OutputPath) // see there
 	}
 	fail, err := parseFailpoints(spec.Failpoint)
@@ -83,7 +87,9 @@ func supervise(stdin io.Reader) int {
 		proc.Supervise(s)
 		return spec.Shown.ending(b)
 	}
-	s.Report = os.NewFile(proc.ReportFD, "report")
+	if s.Report = report; report == nil {
+		s.Report = os.NewFile(proc.ReportFD, "report")
+	}
 	return proc.Supervise(s)
 }
 

@@ -186,11 +186,11 @@ func (w *world) Start(l tick.Launch, begin func(fork func() error) error) (tick.
 	}
 	tok := newToken(w.uuid, l.Run)
 	spec, env := w.spec(l, tok, p), w.environment(l, tok, p)
+	if child := w.a.spares.use(spec, env); child != nil {
+		return &started{child, p.workspace}, nil
+	}
 	var child *proc.Child
 	err = begin(func() (err error) {
-		if child = w.a.spares.use(spec, env); child != nil {
-			return nil
-		}
 		text, err := json.Marshal(spec)
 		if err != nil {
 			return err

@@ -1,3 +1,5 @@
+//go:build linux && (amd64 || arm64)
+
 package prefault
 
 import (
@@ -69,10 +71,31 @@ func addressOf(f func()) uintptr { return **(**uintptr)(unsafe.Pointer(&f)) }
 // heap asks for huge pages for the chunk of the heap that at lies in. Half of it has
 // been used already, page by page, so that only the kernel can put it together.
 func heap(at uintptr) {
-	madvise(at&^(chunk-1), chunk, adviseHuge)
-	if madvise(at&^(hugePage-1), hugePage, collapse) != 0 {
-		madvise(at&^(page-1), firstHeap, populateWrite)
+	if hugePagesAllowed() {
+		madvise(at&^(chunk-1), chunk, adviseHuge)
+		if madvise(at&^(hugePage-1), hugePage, collapse) == 0 {
+			return
+		}
 	}
+	madvise(at&^(page-1), firstHeap, populateWrite)
+}
+
+// hugePagesAllowed asks, because MADV_COLLAPSE does not, whether this machine's owner
+// wants none.
+func hugePagesAllowed() bool {
+	fd, err := syscall.Open("/sys/kernel/mm/transparent_hugepage/enabled", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer syscall.Close(fd)
+	var text [64]byte // "always [madvise] never"
+	n, _ := syscall.Read(fd, text[:])
+	for i := range n {
+		if text[i] == '[' {
+			return text[i+1] != 'n'
+		}
+	}
+	return false
 }
 
 // between gives advice on the pages from one address of the program's file up to that
