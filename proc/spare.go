@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -106,18 +107,26 @@ func IsSpare() bool { return os.Getenv(spareVariable) == spareMark }
 // told when the run is taken.
 func AwaitRun(report io.Writer, read func() error) (*Prepared, error) {
 	p := prepare(false)
-	done, idle := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	var decided atomic.Bool // whose a SIGTERM is: who is first says
 	go func() {
-		defer close(idle)
 		select {
-		case <-p.term:
-			os.Exit(0)
+		case sig := <-p.term:
+			if decided.CompareAndSwap(false, true) {
+				os.Exit(0)
+			}
+			select {
+			case p.term <- sig: // the run's
+			default: // which is told already
+			}
 		case <-done:
 		}
 	}()
 	err := read()
+	if !decided.CompareAndSwap(false, true) {
+		select {} // until the process has ended
+	}
 	close(done)
-	<-idle // from now on a SIGTERM is the run's
 	if err == nil {
 		_, err = io.WriteString(report, taken)
 	}
