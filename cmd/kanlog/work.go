@@ -208,7 +208,7 @@ func (p *puller) claim(card *projection.Task) (*pulled, error) {
 	w := &pulled{world: p.world, Launch: tick.Launch{Task: card, Profile: profile}}
 	who := projection.Writer{}
 	res, err := p.a.update("work", who, projection.Work(projection.ClaimFor{
-		Task: card.ID, Assignee: card.Starter(), Holder: userName(), Claimer: p.world.self,
+		Task: card.ID, Assignee: card.Starter(), Holder: userName(), Claimer: p.world.Claimer(),
 		TTL: p.policy.Limits.ClaimTTL, OnCleanExit: p.o.cleanExit, Reviewer: profile.Reviewer, Limits: p.policy.Limits,
 	}, w.register, who))
 	if err != nil {
@@ -230,7 +230,7 @@ func (w *pulled) register(run uint64) (g projection.Registration, err error) {
 	}
 	w.token = newToken(w.world.uuid, run)
 	return projection.Registration{
-		Worker: w.world.self, OutputInode: w.lock.Inode, Token: w.token, Workspace: w.world.a.workspaceOf(w.Task),
+		Worker: w.world.Claimer(), OutputInode: w.lock.Inode, Token: w.token, Workspace: w.world.a.workspaceOf(w.Task),
 	}, nil
 }
 

@@ -31,7 +31,6 @@ type world struct {
 	store *projection.Store
 	uuid  [16]byte
 	set   *settings
-	self  eventlog.Process
 	actor string // who starts, in what is written down of a start
 }
 
@@ -51,7 +50,7 @@ func (a *app) newWorld() (*world, error) {
 		}
 		a.uuid = &uuid
 	}
-	return &world{a: a, store: store, uuid: *a.uuid, set: set, self: processOf(self())}, nil
+	return &world{a: a, store: store, uuid: *a.uuid, set: set}, nil
 }
 
 // self is this process, which stays the same one.
@@ -82,7 +81,7 @@ func (w *world) identity(r *projection.Run) proc.Identity {
 }
 
 // Claimer is this process.
-func (w *world) Claimer() eventlog.Process { return w.self }
+func (w *world) Claimer() eventlog.Process { return processOf(self()) }
 
 // Record reads a run's exit record. Of a claim that never registered no token is
 // on the board: the record of who was refused is told by its run.
