@@ -63,7 +63,8 @@ func (s *Spare) Use(spec []byte) (*Child, error) {
 		_ = s.child.report.SetReadDeadline(end)
 		var word string
 		if word, err = s.child.words.ReadString('\n'); err == nil && word == taken {
-			return s.child, s.child.report.SetReadDeadline(time.Time{})
+			_ = s.child.report.SetReadDeadline(time.Time{}) // it has the run now, whatever this says
+			return s.child, nil
 		}
 	}
 	// What it has read of the spec must not run when another has the run: whoever was

@@ -155,7 +155,7 @@ func TestSpareThatIsStopped(t *testing.T) {
 func TestSpareThatWasToldToEnd(t *testing.T) {
 	t.Parallel()
 	for range 10 {
-		r := newRun(t, "touch $D/ran")
+		r := newRun(t, "touch $D/ran; exec sleep 600") // which a signal that is lost does not end
 		s := r.spare()
 		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTERM} {
 			if err := syscall.Kill(s.child.PID, sig); err != nil {
@@ -171,7 +171,7 @@ func TestSpareThatWasToldToEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-used; err == nil {
-			// It was faster: then the run is its own, and it is told that it was ended.
+			// It was faster: then the run is its own, and the signal ends that.
 			r.awaitEnd()
 			if rec := r.record(); rec.Cause != CauseTerminated {
 				t.Errorf("record %+v", rec)

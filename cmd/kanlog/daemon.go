@@ -24,8 +24,8 @@ import (
 
 // daemon ticks on one board whenever there is something to do: the log moved, a
 // worker ended, a time has come; and every interval all the same. Between ticks it
-// holds nothing but the daemon lock and a spare supervisor. It keeps nothing that the board does not hold:
-// it can be killed at any moment, and the next one goes on.
+// holds nothing but the daemon lock and a spare supervisor. It keeps nothing that the
+// board does not hold: it can be killed at any moment, and the next one goes on.
 type daemon struct {
 	a     *app
 	actor string

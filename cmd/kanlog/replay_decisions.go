@@ -36,15 +36,10 @@ func (a *app) replayDecisions(r replaying) error {
 	if err != nil {
 		return err
 	}
-	store, err := a.board()
+	store, task, told, done, err := a.overLog(r.task)
 	if err != nil {
 		return err
 	}
-	task, err := a.narrowedTo(r.task)
-	if err != nil {
-		return err
-	}
-	told, done := a.progress("replay", store)
 	defer done()
 	d, err := retakeAll(store, task, what, told)
 	if err != nil {

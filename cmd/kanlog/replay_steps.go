@@ -12,15 +12,10 @@ type stepJSON struct {
 
 // replaySteps prints each event with what it changed.
 func (a *app) replaySteps(r replaying) error {
-	store, err := a.board()
+	store, task, told, done, err := a.overLog(r.task)
 	if err != nil {
 		return err
 	}
-	task, err := a.narrowedTo(r.task)
-	if err != nil {
-		return err
-	}
-	told, done := a.progress("replay", store)
 	defer done()
 	past, shown := store.Before(), 0
 	var was *taskJSON

@@ -23,9 +23,9 @@ type spareKeeper struct {
 // spareAfter is that moment.
 const spareAfter = 50 * time.Millisecond
 
-// keep has a spare made if there is none, spareAfter from now. started says that a worker
-// was started just now: then no other was made meanwhile. forks is held while it is
-// forked, see [tick.Dispatcher].
+// keep has a spare made if there is none, spareAfter from now; if one is to be made
+// already, that moment begins anew only if a worker was started just now. forks is held
+// while it is forked, see [tick.Dispatcher].
 func (k *spareKeeper) keep(started bool, forks *sync.Mutex) {
 	if k == nil {
 		return

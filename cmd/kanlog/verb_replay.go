@@ -153,12 +153,19 @@ func (a *app) replayAt(r replaying) error {
 	return a.json(map[string]any{"moment": at, name: json.RawMessage(shown)})
 }
 
-// narrowedTo is the one card that was asked for, "" for all.
-func (a *app) narrowedTo(prefix string) (string, error) {
-	if prefix == "" {
-		return "", nil
+// overLog is what a pass over the whole log begins with: the store, the one card that was
+// asked for ("" for all), who is told of each commit, and what clears that.
+func (a *app) overLog(prefix string) (store *projection.Store, task string, told func(commit uint64), done func(), err error) {
+	if store, err = a.board(); err != nil {
+		return nil, "", nil, nil, err
 	}
-	return a.resolve(prefix)
+	if prefix != "" {
+		if task, err = a.resolve(prefix); err != nil {
+			return nil, "", nil, nil, err
+		}
+	}
+	told, done = a.progress("replay", store)
+	return store, task, told, done, nil
 }
 
 // newestEvent is the number of the last event, 0 in an empty log.

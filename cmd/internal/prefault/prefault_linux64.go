@@ -90,7 +90,7 @@ func hugePagesAllowed() bool {
 	defer syscall.Close(fd)
 	var text [64]byte // "always [madvise] never"
 	n, _ := syscall.Read(fd, text[:])
-	for i := range n {
+	for i := 0; i+1 < n; i++ {
 		if text[i] == '[' {
 			return text[i+1] != 'n'
 		}
