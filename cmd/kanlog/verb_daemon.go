@@ -28,8 +28,7 @@ func daemonCmd(a *app) *cobra.Command {
 time has come, and every interval as a safety net. It prints what happens on the
 board (--json: one event per line). Ctrl-C or SIGTERM ends it and leaves the
 workers running; the next daemon or dispatch goes on with them. A board has one
-daemon at a time. It keeps one process ahead, a spare kanlog supervise, for the
-next worker.`,
+daemon at a time. Beside it runs a spare kanlog supervise, for the next worker.`,
 		Example: "  kanlog daemon\n  kanlog daemon --interval 10s\n  kanlog daemon --all-boards\n  kanlog daemon --json >>board.jsonl",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
