@@ -36,7 +36,7 @@ var (
 
 func init() {
 	heap(uintptr(unsafe.Pointer(onHeap)))
-	between(firstCode(), uintptr(unsafe.Pointer(&inData)), populateRead)
+	code(firstCode(), uintptr(unsafe.Pointer(&inData)))
 }
 
 // NoMoreHugePages keeps a process that there are many of to the one huge page it began
@@ -60,7 +60,17 @@ func GiveBack(last func()) {
 	if table := uintptr(unsafe.Pointer(runtime.FuncForPC(end))); end < table && table < low {
 		end = table
 	}
+	inHalves(firstCode(), end)
 	between(firstCode(), end, dontNeed)
+}
+
+// inHalves keeps a page that comes back from bringing with it the 2 MiB that it lies in:
+// the kernel maps a huge page whole where one mapping holds all of it, and gives those
+// parts that differ in advice mappings of their own.
+func inHalves(from, to uintptr) {
+	for at := from&^(hugePage-1) + hugePage/2; at < to; at += hugePage {
+		between(at, min(at+hugePage/2, to), adviseSmall)
+	}
 }
 
 // firstCode is an address among the first functions of the program.
@@ -78,6 +88,14 @@ func heap(at uintptr) {
 		}
 	}
 	madvise(at&^(page-1), firstHeap, populateWrite)
+}
+
+// code maps the code and the constants in pieces: a call ends at the first hole, and
+// the linker may have left one before each of the program's parts.
+func code(from, to uintptr) {
+	for at := from &^ (hugePage - 1); at < to; at += hugePage {
+		between(max(at, from), min(at+hugePage, to), populateRead)
+	}
 }
 
 // hugePagesAllowed asks, because MADV_COLLAPSE does not, whether this machine's owner
