@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,6 +104,7 @@ func BenchmarkCreateProcess(b *testing.B) {
 	kanlog, home := program(b), costHome(b, "")
 	empty := emptyProgram(b)
 	var create, help, bare, nothing []time.Duration
+	settle()
 	for b.Loop() {
 		for i := range samples {
 			create = append(create, process(b, kanlog, "--home", home, "create", fmt.Sprintf("card %d", i)))
@@ -133,12 +135,29 @@ func emptyProgram(b *testing.B) string {
 	return filepath.Join(dir, "empty")
 }
 
-// process runs one to its end, and waits for it on its own thread: what package os/exec
-// does beside that is a fifth of what /bin/true takes.
+// settle waits until what was built or filled before is not measured too: this process's
+// own collections, and pages that are written back.
+func settle() {
+	debug.FreeOSMemory()
+	syscall.Sync()
+	time.Sleep(3 * time.Second)
+}
+
+// process runs one to its end.
 func process(b *testing.B, args ...string) time.Duration {
+	took, err := runProcess(args)
+	if err != nil {
+		b.Fatalf("%v: %v", args, err)
+	}
+	return took
+}
+
+// runProcess waits for it on its own thread: what package os/exec does beside that is a
+// fifth of what /bin/true takes.
+func runProcess(args []string) (time.Duration, error) {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		b.Fatal(err)
+		return 0, err
 	}
 	defer nowhere.Close()
 	null := nowhere.Fd()
@@ -148,7 +167,7 @@ func process(b *testing.B, args ...string) time.Duration {
 	start := time.Now()
 	pid, err := syscall.ForkExec(args[0], args, attr)
 	if err != nil {
-		b.Fatalf("%v: %v", args, err)
+		return 0, err
 	}
 	var status syscall.WaitStatus
 	for {
@@ -157,10 +176,10 @@ func process(b *testing.B, args ...string) time.Duration {
 		}
 	}
 	took := time.Since(start)
-	if err != nil || status != 0 {
-		b.Fatalf("%v: status %#x, %v", args, status, err)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("status %#x", status)
 	}
-	return took
+	return took, err
 }
 
 // BenchmarkCard is claim, fork, register, /bin/true, book: 200 cards in one
@@ -173,6 +192,7 @@ func BenchmarkCard(b *testing.B) {
 	for i := range cards {
 		add(b, store, i, projection.Draft{Assignee: "cost"})
 	}
+	settle()
 	var took time.Duration
 	for b.Loop() {
 		start := time.Now()
@@ -192,6 +212,31 @@ func BenchmarkCard(b *testing.B) {
 		b.Fatalf("%d of %d cards are done, %v", done, cards, err)
 	}
 	b.ReportMetric(float64(took.Microseconds())/1e3/cards, "card-ms")
+	b.ReportMetric(float64(barePairs(b, cards).Microseconds())/1e3/cards, "pair-ms")
+}
+
+// barePairs is what the two processes that each card needs take by themselves, two cards
+// at a time: a Go program that does nothing, as the supervisor, and /bin/true.
+func barePairs(b *testing.B, cards int) time.Duration {
+	pair := [][]string{{emptyProgram(b)}, {"/bin/true"}}
+	settle()
+	half := func() error {
+		for range cards / 2 {
+			for _, args := range pair {
+				if _, err := runProcess(args); err != nil {
+					return fmt.Errorf("%v: %w", args, err)
+				}
+			}
+		}
+		return nil
+	}
+	start := time.Now()
+	other := make(chan error)
+	go func() { other <- half() }()
+	if err := errors.Join(half(), <-other); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
 }
 
 // BenchmarkSupervisor is the resident memory of supervisors whose workers wait, once
@@ -323,11 +368,7 @@ func BenchmarkBigBoard(b *testing.B) {
 	}
 	took := map[string][]time.Duration{}
 	bin := program(b)
-	// What filling left behind is not to be measured: this process's own collections,
-	// and pages that are written back.
-	debug.FreeOSMemory()
-	syscall.Sync()
-	time.Sleep(3 * time.Second)
+	settle()
 	for b.Loop() {
 		for n := range samples {
 			for _, c := range calls {
