@@ -169,8 +169,14 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 		was = ""
 	}
 	d.hold("print", d.print())
+	if d.unread() {
+		next = earlier(next, time.Now().Add(unreadEvery))
+	}
 	return was, next, nil
 }
+
+// unreadEvery is how often a daemon whose reader has stopped looks whether he reads again.
+const unreadEvery = time.Second
 
 // hostEvery is how often a daemon looks whether other boards or the machine have room
 // again: what happens there moves nothing that it watches.
@@ -280,24 +286,36 @@ func (d *daemon) look() (next eventlog.Time, head uint64, err error) {
 	return next, head, nil
 }
 
-// print prints what was appended since it was called last. It holds up nobody: what
-// it prints was read before.
+// print prints what was appended since it was called last, as far as somebody reads it:
+// the rest is in the log, and is printed when he reads again. It holds up nobody: what it
+// prints was read before.
 func (d *daemon) print() error {
-	var list []eventlog.Commit
-	d.forks.Lock()
-	err := d.a.store.Commits(d.events.next, func(c eventlog.Commit) error {
-		list = append(list, c)
-		return nil
-	})
-	d.forks.Unlock()
-	for _, c := range list {
-		d.events.next = c.Number + 1
-		if err := d.events.commit(c); err != nil {
+	for !d.unread() {
+		var list []eventlog.Commit
+		d.forks.Lock()
+		err := d.a.store.Commits(d.events.next, func(c eventlog.Commit) error {
+			list = append(list, c)
+			if len(list) == printedAtOnce {
+				return errEnough
+			}
+			return nil
+		})
+		d.forks.Unlock()
+		for _, c := range list {
+			d.events.next = c.Number + 1
+			if err := d.events.commit(c); err != nil {
+				return err
+			}
+		}
+		if !errors.Is(err, errEnough) {
 			return err
 		}
 	}
-	return err
+	return nil
 }
+
+// printedAtOnce is how many commits are read into memory before they are printed.
+const printedAtOnce = 100
 
 // watch keeps an eye on the supervisors of the active runs, also on those that an
 // earlier daemon started.

@@ -47,15 +47,44 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		cmd := exec.Command("go", "build", "-o", dir, "kanlog/cmd/...")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
+		if err := buildPrograms(dir); err != nil {
+			fmt.Fprintf(os.Stderr, "building the program: %v\n", err)
 			return 1
 		}
 		binDir = dir
 		return m.Run()
 	}())
+}
+
+// buildPrograms makes the programs as `make build` does, which says why: here too each
+// start is a fifth shorter.
+func buildPrograms(dir string) error {
+	args := []string{"build", "-o", dir}
+	if runtime.GOOS == "linux" {
+		args = append(args, "-ldflags=-R 0x200000")
+	}
+	cmd := exec.Command("go", append(args, "kanlog/cmd/...")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	programs, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, linked := range programs {
+		whole, err := os.ReadFile(linked)
+		if err != nil {
+			return err
+		}
+		if err := os.Remove(linked); err != nil {
+			return err
+		}
+		if err := os.WriteFile(linked, whole, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // patience bounds every wait of a scenario. It is long, since a slow machine

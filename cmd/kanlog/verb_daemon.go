@@ -58,6 +58,12 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 		notify(sd.SdNotifyStopping)
 		stop() // a second signal ends it as signals do
 	})
+	out, errw := newAsyncWriter(a.out, 0), newAsyncWriter(a.errw, behindAt)
+	a.out, a.errw = out, errw
+	defer func() {
+		out.finish(lastWords)
+		errw.finish(lastWords)
+	}()
 	a.warnUnit()
 	a.spares = &spareKeeper{}
 	defer a.spares.end()
@@ -78,6 +84,9 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 	return nil
 }
 
+// lastWords is how long a daemon that ends waits for those who read what it printed.
+const lastWords = 2 * time.Second
+
 func (a *app) newDaemon(interval time.Duration, w *watchdog) (*daemon, error) {
 	head, err := a.newestCommit()
 	if err != nil {
@@ -90,9 +99,19 @@ func (a *app) newDaemon(interval time.Duration, w *watchdog) (*daemon, error) {
 	}
 	d.state.Interval = cmp.Or(interval, defaults().interval) // until the settings were read
 	if !a.asJSON {
-		d.say = func(format string, args ...any) { _ = a.printf(format+"\n", args...) }
+		d.say = func(format string, args ...any) {
+			if !d.unread() {
+				_ = a.printf(format+"\n", args...)
+			}
+		}
 	}
 	return d, nil
+}
+
+// unread tells whether nobody reads what the daemon prints.
+func (d *daemon) unread() bool {
+	out, ok := d.a.out.(*asyncWriter)
+	return ok && out.behind()
 }
 
 // lock takes the place of the board's daemon.

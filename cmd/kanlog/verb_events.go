@@ -44,8 +44,8 @@ ago; a clock that was set back makes an event look older than those before it.`,
 					return usage("--kind %q is no kind of event; there are %s", k, kindList())
 				}
 			}
-			if cmd.Flags().Changed("limit") && limit < 1 {
-				return usage("--limit %d is not at least 1", limit)
+			if limit < 0 {
+				return usage("--limit %d is negative", limit)
 			}
 			e := &eventPrinter{a: a, kinds: kinds, after: after, left: limit, bounded: limit > 0, ofOne: run, actor: actor}
 			for _, t := range []struct {
@@ -88,7 +88,7 @@ ago; a clock that was set back makes an event look older than those before it.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&kinds, "kind", nil, "only these kinds, separated by commas")
 	f.Var(&number[uint64]{&after}, "after", "only events with a higher number")
-	f.Var(&number[int]{&limit}, "limit", "at most this many (default: all)")
+	f.Var(&number[int]{&limit}, "limit", "at most this many (0: all)")
 	f.Var(&number[uint64]{&run}, "run", "only events of this run")
 	f.StringVar(&actor, "actor", "", "only what this actor decided, or all whose names begin so")
 	f.StringVar(&since, "since", "", "only events from this time on (2026-11-30T14:00:00Z), or from so long ago (2h)")
