@@ -41,12 +41,18 @@ func (a *app) replayDecisions(r replaying) error {
 		return err
 	}
 	defer done()
-	d, err := retakeAll(store, task, what, told)
+	profiles := map[string]bool{}
+	d, err := retakeAll(store, task, what, told, profiles)
 	if err != nil {
 		return err
 	}
 	done()
 	d.Set = set
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if profile, _, ok := strings.Cut(name, "."); ok && !profiles[profile] {
+			a.warn("--set %s changes nothing: no run on this board was one of %q", name, profile)
+		}
+	}
 	if a.asJSON {
 		err = a.json(d)
 	} else {
@@ -58,12 +64,18 @@ func (a *app) replayDecisions(r replaying) error {
 	return err
 }
 
-// retakeAll takes the decisions of a log once more, each on the board before it.
-func retakeAll(store *projection.Store, task string, what tick.WhatIf, told func(uint64)) (*decisionsJSON, error) {
+// retakeAll takes the decisions of a log once more, each on the board before it, and notes
+// the profiles that its runs were of.
+func retakeAll(store *projection.Store, task string, what tick.WhatIf, told func(uint64), profiles map[string]bool) (*decisionsJSON, error) {
 	d := &decisionsJSON{Differ: []differingJSON{}, Untold: map[string]int{}}
 	past := store.Before()
 	return d, store.Commits(1, func(c eventlog.Commit) error {
 		told(c.Number)
+		for _, e := range c.Events {
+			if claimed, ok := e.Data.(*eventlog.Claimed); ok {
+				profiles[claimed.Assignee] = true
+			}
+		}
 		if task == "" || c.Events[0].Task == task {
 			err := past.View(func(v projection.View) error {
 				r, err := tick.Retake(v, c, what)
