@@ -307,6 +307,9 @@ func (f *File) transact(write bool, fn func(*Tx) error) error {
 		return errCopy
 	}
 	s, err := begin(f.store(), write, f.o.wait())
+	if f.copy != "" && errors.Is(err, fs.ErrNotExist) {
+		return &RefusedError{Path: f.copy, Kind: Missing, Detail: "there is no such file"}
+	}
 	if err != nil {
 		return err
 	}
