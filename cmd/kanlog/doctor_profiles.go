@@ -35,7 +35,7 @@ func (d *doctor) checkCommand(p tick.Profile, env []string) []finding {
 	if f == nil {
 		return nil
 	}
-	fix := d.changeSetting(table, "command")
+	fix := d.changeSetting(table, f.key)
 	switch {
 	case f.script != "":
 		fix = edit(f.script, 1)

@@ -19,6 +19,7 @@ type fault struct {
 	message string
 	file    string // that was found, "" if none was
 	script  string // that names an interpreter which is not there
+	key     string // the setting that names it
 	err     error
 }
 
@@ -40,7 +41,10 @@ func (a *app) broken(set *settings) map[string]string {
 // the worker; nil if it can be started as far as can be told.
 func commandFault(p tick.Profile, env []string) *fault {
 	// Behind a wrapper the command may be in a container.
-	name := p.Argv()[0]
+	name, key, noun := p.Argv()[0], "command", "command"
+	if len(p.Wrap) > 0 {
+		key, noun = "wrap", "wrapper"
+	}
 	if slices.Contains(placeholders, name) {
 		return nil // not known before there is a card
 	}
@@ -48,17 +52,17 @@ func commandFault(p tick.Profile, env []string) *fault {
 	switch {
 	case err == nil:
 		if missing := lacksInterpreter(file); missing != "" {
-			return &fault{fmt.Sprintf("%s names the interpreter %s, which is not there", file, missing), file, file, fs.ErrNotExist}
+			return &fault{fmt.Sprintf("%s names the interpreter %s, which is not there", file, missing), file, file, key, fs.ErrNotExist}
 		}
 		return nil
 	case errors.Is(err, fs.ErrPermission) && file != "":
-		return &fault{file + " is not executable", file, "", err}
+		return &fault{file + " is not executable", file, "", key, err}
 	case file == "":
-		return &fault{fmt.Sprintf("the command %q is not found in the worker's PATH (%s)", name, pathOf(env)), "", "", err}
+		return &fault{fmt.Sprintf("the %s %q is not found in the worker's PATH (%s)", noun, name, pathOf(env)), "", "", key, err}
 	case strings.Contains(file, "/~/"):
 		err = fmt.Errorf("%w (~ means nothing here: write the directory out)", err)
 	}
-	return &fault{fmt.Sprintf("the command cannot be executed: %v", err), file, "", err}
+	return &fault{fmt.Sprintf("the %s cannot be executed: %v", noun, err), file, "", key, err}
 }
 
 func pathOf(env []string) string {
