@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"kanlog/proc"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -18,6 +19,7 @@ import (
 // the environment that a worker would get from a dispatch in this shell.
 func (d *doctor) checkProfiles() ([]finding, error) {
 	var list []finding
+	var without []string
 	w := &world{a: d.a, set: &d.set}
 	for _, name := range slices.Sorted(maps.Keys(d.set.policy.Profiles)) {
 		p := d.set.policy.Profiles[name]
@@ -25,6 +27,13 @@ func (d *doctor) checkProfiles() ([]finding, error) {
 		list = append(list, d.checkCommand(p, env)...)
 		list = append(list, d.checkRelativeWords(p)...)
 		list = append(list, d.checkPassEnv(p, env)...)
+		if _, err := proc.FindCommand("kanlog", "/", env); err != nil {
+			without = append(without, name)
+		}
+	}
+	if without != nil {
+		list = append(list, found(sevNote, "", "no kanlog is in the PATH of the workers of "+some(without, maxFindings),
+			"one that calls kanlog by that name ends with 127 and without an answer. Its path is in $KANLOG_BIN", ""))
 	}
 	return list, nil
 }
