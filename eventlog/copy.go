@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -88,8 +87,7 @@ func (f *File) copyTo(b batches, head Head, fold func(*Tx, Commit) error) error 
 		return err
 	}
 	if headOf(last) != head {
-		return &RefusedError{Path: f.store(), Kind: Damaged,
-			Detail: fmt.Sprintf("log: commit %d changed while it was copied", head.Commit)}
+		return errReplaced
 	}
 	return nil
 }

@@ -74,10 +74,8 @@ func Create(home, slug string, uuid [16]byte, at Time, o Options) (created bool,
 		return false, err
 	}
 	// Also what a creation that was cut off made and did not sync.
-	for _, dir := range []string{filepath.Dir(f.dir), home, filepath.Dir(home)} {
-		if err := syncDir(dir); err != nil {
-			return false, err
-		}
+	if err := syncUp(f.dir, home); err != nil {
+		return false, err
 	}
 	atStep("board made")
 	return true, f.finish(uuid, at)
@@ -143,6 +141,16 @@ func (f *File) makeRuns(uuid [16]byte) error {
 	atStep("runs renamed")
 	if err := syncDir(f.dir); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return nil
+}
+
+// syncUp makes the names of a board's directory and of all up to home durable.
+func syncUp(dir, home string) error {
+	for _, d := range []string{filepath.Dir(dir), home, filepath.Dir(home)} {
+		if err := syncDir(d); err != nil {
+			return err
+		}
 	}
 	return nil
 }

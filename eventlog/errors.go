@@ -26,6 +26,10 @@ var (
 	ErrRefused = errors.New("store refused")
 )
 
+// errReplaced is no damage: it is found between two transactions, and the store that is
+// there now may be whole.
+var errReplaced = errors.New("another store came to its place meanwhile; look again")
+
 // BusyError names who holds a lock.
 type BusyError struct {
 	Path   string // the lock file

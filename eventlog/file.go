@@ -137,14 +137,8 @@ func (f *File) batches(from uint64, fn func(batch []Commit, entries [][]byte) er
 		events := 0
 		err := f.View(func(t *Tx) error {
 			if last != nil {
-				// The log behind our back is another one if the store was
-				// replaced between two batches.
-				hash, err := t.hashOf(last.Number)
-				if err != nil {
+				if err := t.goesOnFrom(headOf(*last)); err != nil {
 					return err
-				}
-				if hash != last.Hash {
-					return t.damaged("log: commit %d changed while it was read", last.Number)
 				}
 			}
 			return t.entries(from, func(c Commit, entry []byte) error {

@@ -16,7 +16,7 @@ func (f *File) Fill(fill func(t *Tx, n int) (more bool, err error)) error {
 	if f.copy != "" {
 		return errCopy
 	}
-	turn, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
+	turn, err := f.turn()
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,11 @@ func LockHome(home string, timeout time.Duration) (*Lock, error) {
 // board here afterwards (see lock). ErrUnknownOutcome: the board is moved, but
 // may be back after a crash. Afterwards f names a board that is not there.
 func (f *File) Move(to string, check func(*Tx) error) error {
+	turn, err := f.turn() // who writes a store aside writes it here
+	if err != nil {
+		return err
+	}
+	defer turn.Unlock()
 	return f.hold(func() error {
 		// Onto an empty directory the kernel would rename too.
 		if _, err := os.Lstat(to); err == nil {

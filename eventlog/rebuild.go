@@ -46,7 +46,7 @@ func (f *File) RebuildIf(need func(*Tx) (bool, error), fold func(*Tx, Commit) er
 	if err := f.View(func(*Tx) error { return nil }); err != nil {
 		return err
 	}
-	turn, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
+	turn, err := f.turn()
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,29 @@ func (f *File) RebuildIf(need func(*Tx) (bool, error), fold func(*Tx, Commit) er
 	return err
 }
 
+// turn takes the lock of who writes a store aside, of the board that is at f.dir when
+// it has it: another one may have come there while it waited, and who has the lock of a
+// board that was moved would write into the file of somebody else.
+func (f *File) turn() (*Lock, error) {
+	for {
+		if err := checkPlace(f.dir); err != nil {
+			return nil, err
+		}
+		lock, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
+		if err != nil {
+			return nil, err
+		}
+		ok, err := lock.InPlace()
+		if ok {
+			return lock, nil
+		}
+		lock.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
 // catchUp copies what came behind head into b. The caller has the side lock.
 func (f *File) catchUp(b batches, head Head, fold func(*Tx, Commit) error) error {
 	if isPoisoned(f.store()) {
@@ -110,11 +133,7 @@ func (f *File) catchUp(b batches, head Head, fold func(*Tx, Commit) error) error
 	}
 	return old.run(func(from *Tx) error {
 		// Another store may have come to this place meanwhile.
-		hash, err := from.hashOf(head.Commit)
-		if err == nil && hash != head.Hash {
-			err = from.damaged("log: commit %d changed while it was copied", head.Commit)
-		}
-		if err != nil {
+		if err := from.goesOnFrom(head); err != nil {
 			return err
 		}
 		return copyLog(from, head.Commit+1, b, fold)
@@ -206,6 +225,10 @@ func writeAside(path string, id identity, fill func(batches) error) error {
 	}
 	atStep("aside made")
 	defer db.Close()
+	made, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
 	if err = db.Update(id.write); err == nil {
 		err = fill(batches{db: db, path: path})
 	}
@@ -216,20 +239,24 @@ func writeAside(path string, id identity, fill func(batches) error) error {
 		err = db.Close()
 	}
 	if err == nil {
-		err = trim(path)
+		err = trim(path, made)
 	}
 	atStep("aside written")
 	return asideErr(err)
 }
 
 // trim cuts what bbolt laid out behind the last page in use: it grows a file by
-// doubling it, later by 16 MiB, and does so again when it needs to.
-func trim(path string) error {
+// doubling it, later by 16 MiB, and does so again when it needs to. made is the file
+// that was written: a directory that was moved by hand meanwhile left its name to another.
+func trim(path string, made os.FileInfo) error {
 	file, err := openFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	if is, err := file.Stat(); err != nil || !os.SameFile(is, made) {
+		return errors.Join(err, fmt.Errorf("%s is not the file that was written: %w", path, errReplaced))
+	}
 	meta, err := checkPages(file)
 	if err != nil {
 		return err

@@ -39,6 +39,13 @@ type Restoring struct {
 // in its place, but may be gone after a crash.
 func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, err error) {
 	f := Open(BoardDir(home, slug), o)
+	// It is removed before the new one is written.
+	aside := filepath.Join(f.dir, asideName)
+	if same, err := sameFile(from.store(), aside); err != nil {
+		return false, err
+	} else if same {
+		return false, fmt.Errorf("%s is where the new store is written; give the copy another name first", aside)
+	}
 	if err := checkFS(nearest(f.dir), o); err != nil {
 		return false, err
 	}
@@ -53,6 +60,10 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 		return false, &fs.PathError{Op: "restore", Path: f.dir, Err: fs.ErrExist}
 	case !there:
 		if err := makeDirs(f.dir); err != nil {
+			return false, err
+		}
+		// Also what a restore that was killed, or the caller, made and did not sync.
+		if err := syncUp(f.dir, home); err != nil {
 			return false, err
 		}
 	}
@@ -70,14 +81,14 @@ func Restore(home, slug string, from *File, o Options, r Restoring) (kept bool, 
 	// Also where no board is: a store without runs/ may be all that is left of one.
 	if kept, err = f.keepStore(r.Keep); err == nil {
 		atStep("old store kept")
-		err = replace(f.dir, filepath.Join(f.dir, asideName))
+		err = replace(f.dir, aside)
 	}
 	switch {
 	case errors.Is(err, ErrUnknownOutcome):
 		poison(f.store())
 		return kept, err
 	case err != nil:
-		os.Remove(filepath.Join(f.dir, asideName))
+		os.Remove(aside)
 		return false, errors.Join(err, f.dropLinks())
 	case there:
 		return kept, nil
@@ -101,7 +112,16 @@ func (f *File) makeRestored(from *File, r Restoring) (uuid [16]byte, err error) 
 		return uuid, err
 	}
 	// What cannot be read cannot say no: it is what is to be replaced. It is kept.
-	if err := f.transact(false, r.Before); err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, fs.ErrNotExist) {
+	var foreign error // where the directory's own note of whose it is was lost
+	err = f.transact(false, func(t *Tx) error {
+		if t.uuid != id.uuid {
+			foreign = &RefusedError{Path: from.store(), Kind: Foreign, Detail: fmt.Sprintf(
+				"another board's store: it has id %x, the store that is there has %x", id.uuid, t.uuid)}
+			return foreign
+		}
+		return r.Before(t)
+	})
+	if foreign != nil || err != nil && !errors.Is(err, ErrRefused) && !errors.Is(err, fs.ErrNotExist) {
 		return uuid, err
 	}
 	id.tablesFormat = 0
@@ -142,7 +162,8 @@ func (f *File) keepStore(name string) (kept bool, err error) {
 // dropLinks removes the second names that a restore gave the store and was killed
 // before it replaced it: what is written to the one changes the other.
 func (f *File) dropLinks() error {
-	store, err := os.Stat(f.store())
+	// Of a link to the store: what it points to is no second name of it.
+	store, err := os.Lstat(f.store())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -159,6 +180,21 @@ func (f *File) dropLinks() error {
 		}
 	}
 	return nil
+}
+
+// sameFile tells whether both names are of one file that is there.
+func sameFile(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err == nil {
+		var y os.FileInfo
+		if y, err = os.Stat(b); err == nil {
+			return os.SameFile(x, y), nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return false, err
 }
 
 func exists(path string) (bool, error) {

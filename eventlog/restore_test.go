@@ -161,7 +161,28 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusedAs(t, try("other", from, func(*Restoring) {}), Foreign)
+	// Also where the directory's note of whose it is was thrown away, or all of runs/.
+	others := Open(BoardDir(home, "other"), Options{})
+	theirs := mustBytes(t, others.store())
+	for _, name := range []string{filepath.Join(runsName, idName), runsName} {
+		if err := os.RemoveAll(filepath.Join(others.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		refusedAs(t, try("other", from, func(*Restoring) {}), Foreign)
+		unchanged(t, others.store(), theirs)
+		nothingAside(t, others.dir)
+	}
 	unchanged(t, f.store(), before)
+	// What a killed rebuild left may be whole, and all that there is.
+	aside := filepath.Join(f.dir, asideName)
+	mustWrite(t, aside, before)
+	if err := try("default", OpenCopy(aside, Options{}), func(*Restoring) {}); err == nil {
+		t.Error("from the file that is written anew")
+	}
+	unchanged(t, aside, before)
+	if err := os.Remove(aside); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +237,30 @@ func TestRestoreKeepsAStoreWithoutItsBoard(t *testing.T) {
 		t.Fatalf("kept %v, %v", kept, err)
 	}
 	keptSomewhere(t, f, want)
+}
+
+// Of a store that is a link the one it points to is kept.
+func TestRestoreOverALink(t *testing.T) {
+	f := folded(t, 20)
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := f.Copy(path+".new", path, false, foldAuthors, good); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, f, note("later", 1))
+	want := dump(t, f)
+	if err := os.Rename(f.store(), filepath.Join(f.dir, "real.db")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real.db", f.store()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := Restore(filepath.Dir(filepath.Dir(f.dir)), "default", OpenCopy(path, Options{}), Options{}, restoring("kept"))
+	if err != nil || !kept || !restored(t, f) {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	if got := dump(t, OpenCopy(filepath.Join(f.dir, "kept"), Options{})); got != want {
+		t.Errorf("kept:\n%s\nwant\n%s", got, want)
+	}
 }
 
 // A restore that cannot put its store in place leaves no second name of the one that

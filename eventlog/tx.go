@@ -179,6 +179,19 @@ func (t *Tx) hashOf(n uint64) ([32]byte, error) {
 	return hash, nil
 }
 
+// goesOnFrom returns errReplaced if the log is not the one that had this head: another
+// store came to its place between two transactions.
+func (t *Tx) goesOnFrom(h Head) error {
+	if t.log.Sequence() < h.Commit {
+		return errReplaced
+	}
+	hash, err := t.hashOf(h.Commit)
+	if err == nil && hash != h.Hash {
+		err = errReplaced
+	}
+	return err
+}
+
 // commit reads commit n, which must follow on prev.
 func (t *Tx) commit(n uint64, prev [32]byte) (Commit, error) {
 	v := t.get(t.log, number(n))
