@@ -43,6 +43,9 @@ type Restoration struct {
 	Keep string
 	// Over: a board that is there may be replaced.
 	Over bool
+	// Paused, unless it is empty, is why dispatchers are to start nothing on the
+	// restored board until somebody resumes it.
+	Paused string
 	// Ready is called with the finished store, when nothing says no any more, right
 	// before it takes its place.
 	Ready func(*Store) error
@@ -115,6 +118,15 @@ func (res *Restored) endAll(tx *eventlog.Tx, r Restoration) error {
 			res.Ended = append(res.Ended, run)
 		} else {
 			res.Dropped = append(res.Dropped, run)
+		}
+	}
+	if r.Paused != "" {
+		d, err := PauseBoard(r.Paused, Writer{})(View{tx}, r.Now)
+		if err != nil {
+			return err
+		}
+		if _, err := commit(tx, r.Actor, r.Now, d.Events); err != nil {
+			return err
 		}
 	}
 	res.Head, err = tx.Head()

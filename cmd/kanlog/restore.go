@@ -77,19 +77,38 @@ func holderWords(path string) string {
 	return fmt.Sprintf("pid %d (%s)", pid, command)
 }
 
-// warnOthers tells of workers of a board with this id, where there is no directory
-// that says which are those of the board that stood here.
-func (r *restoring) warnOthers(from *projection.Store) {
+// others says why a board that is made from a backup may start nothing yet, "" if it
+// may: a board with its id is there, or processes of one are at work, and the same cards
+// would be worked on twice, also in the same worktrees.
+func (r *restoring) others(from *projection.Store) (string, error) {
 	uuid, err := from.UUID()
 	if err != nil {
-		return
+		return "", err
+	}
+	slugs, err := r.a.slugs()
+	if err != nil {
+		return "", err
+	}
+	o, err := r.a.options()
+	if err != nil {
+		return "", err
+	}
+	for _, slug := range slugs {
+		if slug == r.a.slug {
+			continue // what is left of one that is made anew
+		}
+		id, err := projection.Open(eventlog.BoardDir(r.a.home, slug), o).UUID()
+		if err == nil && id == uuid {
+			return fmt.Sprintf("the board %s has the same id, and the same cards", slug), nil
+		}
 	}
 	marked, err := proc.NewProber().Marked(hex.EncodeToString(uuid[:]))
 	if err != nil || len(marked) == 0 {
-		return
+		return "", nil // where nobody can tell there may be none
 	}
-	r.a.warn("process %d carries the token of run %s of a board with this id (%s in all): if that board stood here and was removed, end them before the next dispatch, or cards have two workers",
+	r.a.warn("process %d carries the token of run %s of a board with this id (%s in all): if that board stood here and was removed, end them before kanlog resume, or cards have two workers",
 		marked[0].PID, marked[0].Run, plural(len(marked), "process", "processes"))
+	return "workers of a board with the same id are at work", nil
 }
 
 // putAside moves the files of runs that the restored board does not know, since its

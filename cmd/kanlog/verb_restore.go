@@ -27,7 +27,8 @@ runs end as interrupted, which counts as no failure, and their cards start again
 card that was claimed by hand is held until somebody unblocks it. No process is
 signalled. Outputs of runs, workspaces and settings are in no backup: those that are
 there stay, but for the files of runs that the backup does not know, which are put
-beside them.`,
+beside them. Beside a board with the same id, or processes of one, the new board is
+paused: its cards would be worked on twice.`,
 		Example: `  kanlog restore --force backups/default-20260301T120000Z-4711.db
   kanlog --board copy restore default-20260301T120000Z-4711.db   # beside the other one`,
 		Args: exactly(1, "one backup"),
@@ -66,14 +67,15 @@ func (a *app) restore(file string, force bool) error {
 		return &refusedError{fmt.Sprintf("restore refused: the board %s is there; --force replaces it and keeps its store, --board NAME makes a board beside it", a.slug)}
 	}
 	r := &restoring{a: a, at: a.now.Std().Format(archivedTime)}
+	paused := ""
 	if there {
 		free, err := r.alone()
 		defer free()
 		if err != nil {
 			return fmt.Errorf("restore refused, nothing was touched: %w", err)
 		}
-	} else {
-		r.warnOthers(from)
+	} else if paused, err = r.others(from); err != nil {
+		return err
 	}
 	if err := os.MkdirAll(a.home, 0o700); err != nil {
 		return err
@@ -84,7 +86,7 @@ func (a *app) restore(file string, force bool) error {
 	}
 	defer lock.Unlock()
 	q := projection.Restoration{
-		Actor: a.actor(projection.Writer{}), Now: a.now, Limits: a.set.policy.Limits, Ready: r.putAside, Keep: eventlog.StoreName + keptMark + r.at, Over: there,
+		Actor: a.actor(projection.Writer{}), Now: a.now, Limits: a.set.policy.Limits, Ready: r.putAside, Keep: eventlog.StoreName + keptMark + r.at, Over: there, Paused: paused,
 	}
 	res, err := projection.Restore(a.home, a.slug, from, o, q)
 	if err != nil {
@@ -100,18 +102,19 @@ func (a *app) restore(file string, force bool) error {
 		return fmt.Errorf("restore: the board is as it was: %w", err)
 	}
 	a.fail.hit("restore.placed")
-	return r.print(file, q.Keep, res)
+	return r.print(file, q, res)
 }
 
 // print says what became of the board.
-func (r *restoring) print(file, keep string, res projection.Restored) error {
+func (r *restoring) print(file string, q projection.Restoration, res projection.Restored) error {
 	a := r.a
 	form := map[string]any{
 		"board": a.slug, "path": a.boardDir, "from": file, "commit": res.From.Commit, "head": fmt.Sprintf("%x", res.Head.Hash), "head_commit": res.Head.Commit,
 		"kept": nil, "commits_lost": nil, "interrupted": runList(res.Ended), "dropped": runList(res.Dropped), "files_put_aside": r.moved, "files_in": nil,
+		"paused": text(q.Paused),
 	}
 	if res.Kept {
-		form["kept"] = filepath.Join(a.boardDir, keep)
+		form["kept"] = filepath.Join(a.boardDir, q.Keep)
 	}
 	if res.Lost >= 0 {
 		form["commits_lost"] = res.Lost
@@ -122,23 +125,26 @@ func (r *restoring) print(file, keep string, res projection.Restored) error {
 	if a.asJSON {
 		return a.json(form)
 	}
-	text := fmt.Sprintf("restored: board %s to commit %d, from %s\n", a.slug, res.From.Commit, file)
+	words := fmt.Sprintf("restored: board %s to commit %d, from %s\n", a.slug, res.From.Commit, file)
 	if res.Lost > 0 {
-		text += fmt.Sprintf("left out: %s that came after it\n", plural(int(res.Lost), "commit", "commits"))
+		words += fmt.Sprintf("left out: %s that came after it\n", plural(int(res.Lost), "commit", "commits"))
 	}
 	if res.Kept {
-		text += fmt.Sprintf("the old store: %s\n", form["kept"])
+		words += fmt.Sprintf("the old store: %s\n", form["kept"])
 	}
 	for _, run := range res.Ended {
-		text += fmt.Sprintf("interrupted: run %d of %s\n", run.ID, run.Task)
+		words += fmt.Sprintf("interrupted: run %d of %s\n", run.ID, run.Task)
 	}
 	for _, run := range res.Dropped {
-		text += fmt.Sprintf("worker dropped: run %d of %s\n", run.ID, run.Task)
+		words += fmt.Sprintf("worker dropped: run %d of %s\n", run.ID, run.Task)
 	}
 	if r.moved > 0 {
-		text += fmt.Sprintf("put aside: %s of runs that the backup does not know, in %s\n", plural(r.moved, "file", "files"), r.aside())
+		words += fmt.Sprintf("put aside: %s of runs that the backup does not know, in %s\n", plural(r.moved, "file", "files"), r.aside())
 	}
-	return a.printf("%s%d:%x\n", text, res.Head.Commit, res.Head.Hash)
+	if q.Paused != "" {
+		words += fmt.Sprintf("paused: %s; kanlog --board %s resume lets its cards start\n", q.Paused, a.slug)
+	}
+	return a.printf("%s%d:%x\n", words, res.Head.Commit, res.Head.Hash)
 }
 
 func runList(runs []*projection.Run) []map[string]any {
