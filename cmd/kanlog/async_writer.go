@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -23,7 +22,7 @@ type asyncWriter struct {
 	bytes int
 	out   int // writes that were left out
 	busy  bool
-	err   error // of an earlier write, for the next
+	err   error // of the last write
 	ended bool
 }
 
@@ -37,14 +36,10 @@ func newAsyncWriter(to io.Writer, most int) *asyncWriter {
 	return w
 }
 
-// Write keeps b. Its error is one of an earlier write.
+// Write keeps b, and never fails: see failure.
 func (w *asyncWriter) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.err; err != nil {
-		w.err = nil
-		return 0, err
-	}
 	if w.most > 0 && w.bytes >= w.most {
 		w.out++
 		return len(b), nil
@@ -55,6 +50,13 @@ func (w *asyncWriter) Write(b []byte) (int, error) {
 	}
 	w.keep(append([]byte(nil), b...))
 	return len(b), nil
+}
+
+// failure is why the last write that was tried failed, nil if it did not.
+func (w *asyncWriter) failure() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }
 
 func (w *asyncWriter) keep(b []byte) {
@@ -86,7 +88,7 @@ func (w *asyncWriter) pass() {
 		_, err := w.to.Write(b)
 		w.mu.Lock()
 		w.bytes -= len(b)
-		w.err = errors.Join(w.err, err)
+		w.err = err
 		w.busy = false
 		w.moved.Broadcast()
 	}

@@ -100,14 +100,14 @@ func TestAsyncWriterTellsOfAnError(t *testing.T) {
 		w.moved.Wait()
 	}
 	w.mu.Unlock()
-	if _, err := w.Write([]byte("told of it")); !errors.Is(err, full) {
-		t.Errorf("the next write: %v, want %v", err, full)
+	if err := w.failure(); !errors.Is(err, full) {
+		t.Errorf("told of %v, want %v", err, full)
 	}
 	if _, err := w.Write([]byte("here")); err != nil {
-		t.Errorf("the one behind it: %v", err)
+		t.Errorf("the next one: %v", err)
 	}
 	w.finish(time.Minute)
-	if got.String() != "here" {
+	if got.String() != "here" || w.failure() != nil {
 		t.Errorf("%q came through", got.String())
 	}
 }

@@ -308,7 +308,7 @@ func (d *daemon) print() error {
 			}
 		}
 		if !errors.Is(err, errEnough) {
-			return err
+			return errors.Join(err, d.unwritten())
 		}
 	}
 	return nil

@@ -71,6 +71,18 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// complain says what is wrong, unless that was said, and returns its exit code.
+func (a *app) complain(err error) int {
+	var coded *codedError
+	if err != nil && !errors.As(err, &coded) {
+		a.warn("%v", err)
+		if h := a.hint(err); h != "" {
+			a.warn("%s", h)
+		}
+	}
+	return exitCode(err)
+}
+
 // hint adds what to do about an error, where that is not plain from its words.
 func (a *app) hint(err error) string {
 	var r *eventlog.RefusedError

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -18,17 +17,7 @@ func run(args []string, out, errw io.Writer) int {
 	a := &app{out: out, errw: errw}
 	root := newRoot(a, plainVerb(args))
 	root.SetArgs(args)
-	err := root.Execute()
-	if err != nil {
-		var coded *codedError
-		if !errors.As(err, &coded) {
-			fmt.Fprintf(errw, "kanlog: %s\n", clean(err.Error(), true))
-			if h := a.hint(err); h != "" {
-				fmt.Fprintf(errw, "kanlog: %s\n", h)
-			}
-		}
-	}
-	return exitCode(err)
+	return a.complain(root.Execute())
 }
 
 // newRoot makes the command tree, with one verb only unless only is empty.

@@ -52,18 +52,28 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 		// What it started would be ended with the worker, see dispatch.
 		return &refusedError{fmt.Sprintf("daemon refused: this process is a worker of %s; what it started would be ended with it", own)}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	out, errw := newAsyncWriter(a.out, 0), newAsyncWriter(a.errw, behindAt)
+	a.out, a.errw = out, errw
+	// A reader that goes away is no reason to end; a write that fails is told once.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	err := a.dispatchForEver(interval, all)
+	// Through the same writer: who starts this daemon anew must not wait for a reader.
+	code := a.complain(err)
+	out.finish(lastWords)
+	errw.finish(lastWords)
+	if err != nil {
+		return &codedError{code}
+	}
+	return nil
+}
+
+func (a *app) dispatchForEver(interval time.Duration, all bool) error {
+	ctx, stop := untilTold()
 	defer stop()
 	context.AfterFunc(ctx, func() {
 		notify(sd.SdNotifyStopping)
 		stop() // a second signal ends it as signals do
 	})
-	out, errw := newAsyncWriter(a.out, 0), newAsyncWriter(a.errw, behindAt)
-	a.out, a.errw = out, errw
-	defer func() {
-		out.finish(lastWords)
-		errw.finish(lastWords)
-	}()
 	a.warnUnit()
 	a.spares = &spareKeeper{}
 	defer a.spares.end()
@@ -82,6 +92,16 @@ func (a *app) daemon(interval time.Duration, all bool) error {
 	}
 	d.farewell()
 	return nil
+}
+
+// untilTold is done when somebody tells the daemon to end: by Ctrl-C, SIGTERM, or with
+// its terminal, unless it was started to outlive that (nohup).
+func untilTold() (context.Context, context.CancelFunc) {
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(context.Background(), ends...)
 }
 
 // lastWords is how long a daemon that ends waits for those who read what it printed.
@@ -112,6 +132,15 @@ func (a *app) newDaemon(interval time.Duration, w *watchdog) (*daemon, error) {
 func (d *daemon) unread() bool {
 	out, ok := d.a.out.(*asyncWriter)
 	return ok && out.behind()
+}
+
+// unwritten is why what the daemon prints does not get to where it goes.
+func (d *daemon) unwritten() error {
+	out, ok := d.a.out.(*asyncWriter)
+	if !ok || out.failure() == nil {
+		return nil
+	}
+	return fmt.Errorf("writing what happens: %w", out.failure())
 }
 
 // lock takes the place of the board's daemon.
