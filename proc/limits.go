@@ -68,6 +68,8 @@ const (
 
 	// spareTakes bounds the wait for a spare supervisor to take its spec, or to end.
 	spareTakes = time.Second
+	// spareLate is how long its word is looked for once more, when that wait is over.
+	spareLate = 20 * time.Millisecond
 
 	// settledAfter is how long a worker runs before [Supervision.Settled] is called.
 	settledAfter = time.Second

@@ -60,9 +60,8 @@ func (s *Spare) Use(spec []byte) (*Child, error) {
 	_, err := s.spec.Write(spec)
 	s.spec.Close() // the end of a whole spec, or of a part of one that cannot be read
 	if err == nil {
-		_ = s.child.report.SetReadDeadline(end)
 		var word string
-		if word, err = s.child.words.ReadString('\n'); err == nil && word == taken {
+		if word, err = s.child.firstWord(end); err == nil && word == taken {
 			_ = s.child.report.SetReadDeadline(time.Time{}) // it has the run now, whatever this says
 			return s.child, nil
 		}
@@ -73,6 +72,18 @@ func (s *Spare) Use(spec []byte) (*Child, error) {
 	<-s.child.reaped
 	s.child.report.Close()
 	return nil, fmt.Errorf("spare: not taken: %w", err)
+}
+
+// firstWord reads the first line that the child reports until end comes. Who was stopped
+// himself meanwhile (a daemon, the machine) finds it late, and the line there all the same.
+func (c *Child) firstWord(end time.Time) (string, error) {
+	_ = c.report.SetReadDeadline(end)
+	word, err := c.words.ReadString('\n')
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = c.report.SetReadDeadline(time.Now().Add(spareLate))
+		word, err = c.words.ReadString('\n')
+	}
+	return word, err
 }
 
 // taken is a spare's first word on the report pipe: it has the whole spec, and no signal

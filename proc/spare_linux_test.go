@@ -1,13 +1,16 @@
 package proc
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // spare starts a spare for a run and returns when it waits for its spec.
@@ -181,5 +184,33 @@ func TestSpareThatWasToldToEnd(t *testing.T) {
 		if r.exists("registered") || r.exists("ran") {
 			t.Error("it ran what is given to somebody else")
 		}
+	}
+}
+
+// A daemon that was stopped between the spec and the spare's word must not kill a spare
+// that has begun: the word is there when it goes on, though the time for it is over.
+func TestASparesWordIsReadLate(t *testing.T) {
+	for _, c := range []struct {
+		name, said string
+		err        error
+	}{
+		{"said", taken, nil},
+		{"not said", "", os.ErrDeadlineExceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			defer w.Close()
+			if _, err := w.WriteString(c.said); err != nil {
+				t.Fatal(err)
+			}
+			child := &Child{report: r, words: bufio.NewReader(r)}
+			if got, err := child.firstWord(time.Now().Add(-time.Hour)); got != c.said || !errors.Is(err, c.err) {
+				t.Errorf("%q, %v, want %q, %v", got, err, c.said, c.err)
+			}
+		})
 	}
 }
