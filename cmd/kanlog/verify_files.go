@@ -107,6 +107,8 @@ func (c *fileCheck) known(v projection.View, files []runFile) error {
 		switch {
 		case err != nil:
 			return err
+		case r == nil && neverBegun(f):
+			c.note("%s is empty, and there is no run %d: whoever claimed it was killed before that was recorded", f.path, f.run)
 		case r == nil:
 			c.problem("%s: the board has no run %d", f.path, f.run)
 		case r.Task != f.task:
@@ -116,6 +118,13 @@ func (c *fileCheck) known(v projection.View, files []runFile) error {
 		}
 	}
 	return nil
+}
+
+// neverBegun tells whether nothing was written to the output: that of a run that began
+// has a line at its head, also where the log was cut back.
+func neverBegun(f runFile) bool {
+	info, err := os.Lstat(f.path)
+	return f.ending == outputEnding && err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
 // record compares an exit record with what was booked.
