@@ -377,17 +377,32 @@ func (a *app) why(prefix string) error {
 		why, err = set.why(v, t, a.now)
 		return err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	startable := t.Status == projection.Ready || t.Status == projection.Review
+	if why == "" && startable {
+		why = a.stoppedDispatch()
+	}
+	switch {
 	case a.asJSON:
 		return a.json(whyJSON{t.ID, t.Status, text(why)})
-	case why == "" && (t.Status == projection.Ready || t.Status == projection.Review):
+	case why == "" && startable:
 		why = "nothing holds it: the next kanlog dispatch starts it if there is room"
 	case why == "":
 		why = "it does not wait: " + t.Status
 	}
 	return a.printf("%s\n", clean(why, false))
+}
+
+// stoppedDispatch says that no card starts since a stopped process has the board's turn,
+// "" if none has. It is asked for one card: doctor tells of it for the board.
+func (a *app) stoppedDispatch() string {
+	pid, command := eventlog.Holder(a.files().dispatchLock())
+	if pid == 0 || !proc.NewProber().Stopped(pid) {
+		return ""
+	}
+	return fmt.Sprintf("no dispatch gets its turn while process %d (%s) is stopped: kill -CONT %d lets it go on", pid, command, pid)
 }
 
 // whyAll gives the reason of every card that waits for something.
