@@ -23,7 +23,8 @@ func checkPlace(dir string) error {
 	case runsErr != nil && storeErr != nil:
 		return fmt.Errorf("%w: %q (there is none at %s)", ErrNoBoard, filepath.Base(dir), dir)
 	case runsErr != nil:
-		return fmt.Errorf("%w: %q (its creation was cut off; create it again)", ErrNoBoard, filepath.Base(dir))
+		return fmt.Errorf("%w: %q (its store is there and its %s/ is not: its creation was cut off, or that was removed; kanlog init finishes it and keeps the store as it is)",
+			ErrNoBoard, filepath.Base(dir), runsName)
 	case storeErr != nil:
 		return &RefusedError{Path: filepath.Join(dir, StoreName), Kind: Missing,
 			Detail: "the board's directory is there (" + runsName + "/), its store is not; put a backup in its place"}

@@ -66,7 +66,7 @@ func Create(home, slug string, uuid [16]byte, at Time, o Options) (created bool,
 		if err := syncDir(f.dir); err != nil {
 			return false, err
 		}
-		return false, f.View(func(*Tx) error { return nil })
+		return false, f.noteID()
 	case !errors.Is(err, ErrNoBoard):
 		return false, err
 	}
@@ -143,6 +143,20 @@ func (f *File) makeRuns(uuid [16]byte) error {
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return nil
+}
+
+// noteID writes whose board this is where somebody threw that away with what else was in
+// runs/: without it nothing but the store itself says which store belongs here.
+func (f *File) noteID() error {
+	var uuid [16]byte
+	if err := f.View(func(t *Tx) error { uuid = t.uuid; return nil }); err != nil {
+		return err
+	}
+	path := filepath.Join(f.dir, runsName, idName)
+	if there, err := exists(path); there || err != nil {
+		return err
+	}
+	return ReplaceFile(path, idText(uuid))
 }
 
 // syncUp makes the names of a board's directory and of all up to home durable.

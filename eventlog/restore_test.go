@@ -286,3 +286,17 @@ func TestAFailedRestoreKeepsNothing(t *testing.T) {
 		t.Error("the store has a second name")
 	}
 }
+
+// What says whose board this is was thrown away, and comes back with init.
+func TestCreateNotesTheIDAnew(t *testing.T) {
+	f := folded(t, 3)
+	path := filepath.Join(f.dir, runsName, idName)
+	want := mustBytes(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if created, err := Create(filepath.Dir(filepath.Dir(f.dir)), "default", [16]byte{7}, 1, Options{}); err != nil || created {
+		t.Fatal(created, err)
+	}
+	unchanged(t, path, want)
+}
