@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -72,6 +73,10 @@ func (a *app) ambient() error {
 	var err error
 	if a.home, err = filepath.Abs(a.home); err != nil {
 		return err
+	}
+	if !utf8.ValidString(a.home) {
+		// It is handed on in JSON, which has no such bytes.
+		return usage("the home %q is no UTF-8: no supervisor would find it", a.home)
 	}
 	if s := os.Getenv("KANLOG_CLOCK_OFFSET"); s != "" {
 		offset, err := time.ParseDuration(s)
