@@ -26,9 +26,11 @@ var (
 	ErrRefused = errors.New("store refused")
 )
 
-// errReplaced is no damage: it is found between two transactions, and the store that is
+// ErrReplaced is no damage: it is found between two transactions, and the store that is
 // there now may be whole.
-var errReplaced = errors.New("another store came to its place meanwhile; look again")
+var ErrReplaced = errors.New("another store came to its place meanwhile; look again")
+
+var errReplaced = ErrReplaced // for who meets it in here
 
 // BusyError names who holds a lock.
 type BusyError struct {

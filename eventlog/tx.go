@@ -192,6 +192,10 @@ func (t *Tx) goesOnFrom(h Head) error {
 	return err
 }
 
+// GoesOnFrom is for who has read up to a head and reads on in another transaction:
+// ErrReplaced if that head is not in the log any more.
+func (t *Tx) GoesOnFrom(h Head) error { return t.goesOnFrom(h) }
+
 // commit reads commit n, which must follow on prev.
 func (t *Tx) commit(n uint64, prev [32]byte) (Commit, error) {
 	v := t.get(t.log, number(n))

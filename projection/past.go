@@ -81,7 +81,11 @@ func (s *Store) Now() (*Past, error) {
 		p.Head, p.tables.head = head, head // its hash is that of the board's identity
 		return p, err
 	}
-	return s.Past(Moment{Seq: head.Seq}, nil)
+	p, err := s.Past(Moment{Seq: head.Seq}, nil)
+	if errors.Is(err, ErrAhead) || err == nil && p.Head != head {
+		err = eventlog.ErrReplaced
+	}
+	return p, err
 }
 
 // Before is the board before its first commit.
@@ -198,15 +202,31 @@ func (p *Past) Cards() []string {
 	return ids
 }
 
-// Commits are those that belong to it, in order.
+// Commits are those that belong to it, in order. eventlog.ErrReplaced: what fn has seen
+// may be of another log.
 func (p *Past) Commits(fn func(eventlog.Commit) error) error {
+	if p.Head.Commit == 0 {
+		return nil
+	}
+	// Asked before anything is read, so that hardly ever something of another log is
+	// given to fn; but it may be replaced at any moment.
+	if err := p.store.file.View(func(tx *eventlog.Tx) error { return tx.GoesOnFrom(p.Head) }); err != nil {
+		return err
+	}
 	err := p.store.Commits(1, func(c eventlog.Commit) error {
-		if c.Number > p.Head.Commit {
-			return errOne
+		// Its hash covers all before it.
+		if c.Number == p.Head.Commit && c.Hash != p.Head.Hash {
+			return eventlog.ErrReplaced
 		}
-		return fn(c)
+		if err := fn(c); err != nil || c.Number < p.Head.Commit {
+			return err
+		}
+		return errOne
 	})
-	if errors.Is(err, errOne) {
+	switch {
+	case err == nil:
+		return eventlog.ErrReplaced // it ends before
+	case errors.Is(err, errOne):
 		return nil
 	}
 	return err
@@ -214,16 +234,7 @@ func (p *Past) Commits(fn func(eventlog.Commit) error) error {
 
 // TaskCommits is Store.TaskCommits for the board as it was.
 func (p *Past) TaskCommits(task string, from uint64, fn func(eventlog.Commit) error) error {
-	err := p.store.TaskCommits(task, from, func(c eventlog.Commit) error {
-		if c.Number > p.Head.Commit {
-			return errOne
-		}
-		return fn(c)
-	})
-	if errors.Is(err, errOne) {
-		return nil
-	}
-	return err
+	return p.store.TaskCommitsUpTo(p.Head, task, from, fn)
 }
 
 // RecentRuns is Store.RecentRuns for the board as it was.

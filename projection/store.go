@@ -211,11 +211,34 @@ func (s *Store) Commits(from uint64, fn func(eventlog.Commit) error) error {
 // TaskCommits reads the commits that concern one card from a number on, in
 // bounded batches.
 func (s *Store) TaskCommits(task string, from uint64, fn func(eventlog.Commit) error) error {
+	return s.taskCommits(task, from, func(*eventlog.Tx) error { return nil }, fn)
+}
+
+// TaskCommitsUpTo is TaskCommits as far as head, for who has read something else that
+// ends there. eventlog.ErrReplaced, and fn sees nothing more, once head is not in the log.
+func (s *Store) TaskCommitsUpTo(head eventlog.Head, task string, from uint64, fn func(eventlog.Commit) error) error {
+	err := s.taskCommits(task, from, func(tx *eventlog.Tx) error { return tx.GoesOnFrom(head) }, func(c eventlog.Commit) error {
+		if c.Number > head.Commit {
+			return errOne
+		}
+		return fn(c)
+	})
+	if errors.Is(err, errOne) {
+		return nil
+	}
+	return err
+}
+
+// taskCommits is TaskCommits with a look at the log in each transaction.
+func (s *Store) taskCommits(task string, from uint64, look func(*eventlog.Tx) error, fn func(eventlog.Commit) error) error {
 	const batch = 256
 	for {
 		var got []eventlog.Commit
 		full := false
 		err := s.view(func(tx *eventlog.Tx) error {
+			if err := look(tx); err != nil {
+				return err
+			}
 			numbers := View{tx}.TaskCommits(task, from, batch)
 			full = len(numbers) == batch
 			for _, n := range numbers {

@@ -86,6 +86,7 @@ func (a *app) exportedOf(task string, around bool) (*exported, error) {
 	}
 	uuid, err := store.UUID()
 	x.board.UUID = hex.EncodeToString(uuid[:])
+	a.fail.hit("export.read")
 	return x, err
 }
 
@@ -206,8 +207,8 @@ func (x *exported) cards(fn func(*exportedCard) error) error {
 	})
 }
 
-// events calls fn for each event up to the commit of the export, oldest first. The
-// log only grows, so it can be read anew after the cards.
+// events calls fn for each event up to the commit of the export, oldest first. They
+// are read anew after the cards: the log only grows, unless somebody restores a backup.
 func (x *exported) events(fn func(c eventlog.Commit, i int) error) error {
 	each := func(c eventlog.Commit) error {
 		for i, e := range c.Events {
@@ -223,16 +224,7 @@ func (x *exported) events(fn func(c eventlog.Commit, i int) error) error {
 	if x.task == "" {
 		return x.snap.Commits(each)
 	}
-	err := x.store.TaskCommits(x.task, 1, func(c eventlog.Commit) error {
-		if c.Number > x.head.Commit {
-			return errEnough
-		}
-		return each(c)
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
+	return x.store.TaskCommitsUpTo(x.head, x.task, 1, each)
 }
 
 // where names the state that was exported.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"kanlog/eventlog"
 )
 
 // The forms of an export, the default first, and what --table takes.
@@ -90,15 +93,11 @@ func (a *app) export(x *exporting) error {
 		x.task = id
 	}
 	write := func(w io.Writer) error {
-		switch x.format {
-		case "csv":
-			return a.exportCSV(w, x)
-		case "mermaid", "dot":
-			return a.exportGraph(w, x)
-		case "html":
-			return a.exportHTML(w, x)
+		err := a.exportTo(w, x)
+		if errors.Is(err, eventlog.ErrReplaced) {
+			err = fmt.Errorf("export: nothing of it is to be used: %w", err)
 		}
-		return a.exportLines(w, x)
+		return err
 	}
 	if x.file != "" {
 		if err := a.outsideBoards(filepath.Dir(x.file)); err != nil {
@@ -118,4 +117,16 @@ func (a *app) export(x *exporting) error {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return finish(out)
+}
+
+func (a *app) exportTo(w io.Writer, x *exporting) error {
+	switch x.format {
+	case "csv":
+		return a.exportCSV(w, x)
+	case "mermaid", "dot":
+		return a.exportGraph(w, x)
+	case "html":
+		return a.exportHTML(w, x)
+	}
+	return a.exportLines(w, x)
 }
