@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -18,8 +19,49 @@ import (
 // backupsName is the directory in the home where backups go if nobody says where.
 const backupsName = "backups"
 
-// asideEnding marks what is written and not yet whole.
-const asideEnding = ".new"
+// What is written and not yet whole stands beside the name that it will get, under one
+// that no person chooses: it is removed without a question. Who writes it holds a lock
+// on another such file, since two homes may have backups in one directory.
+const (
+	asideStart      = "."
+	asideEnding     = ".kanlog.new"
+	asideLockEnding = ".kanlog.lock"
+)
+
+func besides(path, ending string) string {
+	return filepath.Join(filepath.Dir(path), asideStart+filepath.Base(path)+ending)
+}
+
+func asideOf(path string) string     { return besides(path, asideEnding) }
+func asideLockOf(path string) string { return besides(path, asideLockEnding) }
+
+// lockAside waits for the turn to write a backup to path. free ends it, and leaves no
+// lock behind: unlike a board's directory, this one is the user's.
+func lockAside(path string, wait time.Duration) (free func(), err error) {
+	name := asideLockOf(path)
+	for {
+		lock, err := eventlog.LockWait(name, wait)
+		if err != nil {
+			return nil, err
+		}
+		// Not the file that somebody removed meanwhile: the next one makes another.
+		ok, err := lock.InPlace()
+		if ok {
+			return func() { dropLock(lock, name) }, nil
+		}
+		lock.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// dropLock ends a lock whose file is removed with it. First the name, while nobody
+// else can have it; what cannot be removed is a file that the next one uses.
+func dropLock(lock *eventlog.Lock, name string) {
+	_ = os.Remove(name)
+	lock.Unlock()
+}
 
 // backups are the copies of one board in one directory, as backup names them.
 type backups struct {
@@ -64,7 +106,7 @@ func (b backups) open(path string) *backupFile {
 // newest is the latest one that can be opened, nil if there is none; of those with
 // this head if one is given.
 func (b backups) newest(head *eventlog.Head) (*backupFile, error) {
-	names, err := b.names("")
+	names, err := b.names("", "")
 	if err != nil {
 		return nil, err
 	}
@@ -88,28 +130,54 @@ func (b backups) order(x, y string) int {
 	return cmp.Or(strings.Compare(was[1], now[1]), cmp.Compare(len(was[2]), len(now[2])), strings.Compare(was[2], now[2]))
 }
 
-// names lists the files that are called like backups with an ending behind it.
-func (b backups) names(ending string) (names []string, err error) {
+// names lists the files that are called like backups with something around it.
+func (b backups) names(start, ending string) (names []string, err error) {
 	entries, err := os.ReadDir(b.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ending); ok && b.pattern.MatchString(name) {
+		name, begins := strings.CutPrefix(e.Name(), start)
+		name, ends := strings.CutSuffix(name, ending)
+		if begins && ends && b.pattern.MatchString(name) {
 			names = append(names, name)
 		}
 	}
 	return names, err
 }
 
-// tidy removes what killed backups of this board have left. The caller holds the
-// lock under which they are written.
+// tidy removes what killed backups of this board have left. What somebody is still
+// writing, for a board of this name in another home, is left alone.
 func (b backups) tidy() error {
-	names, err := b.names(asideEnding)
-	for _, name := range names {
-		err = errors.Join(err, os.Remove(filepath.Join(b.dir, name+asideEnding)))
+	begun, err1 := b.names(asideStart, asideEnding)
+	locks, err2 := b.names(asideStart, asideLockEnding)
+	err := errors.Join(err1, err2)
+	names := append(begun, locks...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		err = errors.Join(err, tidyOne(filepath.Join(b.dir, name)))
 	}
 	return err
+}
+
+// tidyOne removes what was begun of the backup at path if nobody is at it.
+func tidyOne(path string) error {
+	lock, err := eventlog.TryLock(asideLockOf(path))
+	if errors.Is(err, eventlog.ErrBusy) || errors.Is(err, fs.ErrPermission) {
+		return nil // another user's: whether he is at it cannot be told
+	}
+	if err != nil {
+		return err
+	}
+	if ok, err := lock.InPlace(); !ok {
+		lock.Unlock()
+		return err // nil: who had it has ended, and removed it
+	}
+	defer dropLock(lock, asideLockOf(path))
+	if err := os.Remove(asideOf(path)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // restoreCommand is what puts the newest backup of this board in the place of a

@@ -134,7 +134,10 @@ func (d *doctor) checkLeftovers() ([]finding, error) {
 	copies := filepath.Join(d.a.home, backupsName)
 	begun, _ := os.ReadDir(copies)
 	for _, e := range begun {
-		add(copies, e)
+		name := strings.TrimPrefix(strings.TrimSuffix(e.Name(), asideEnding), asideStart)
+		if pid, _ := eventlog.Holder(asideLockOf(filepath.Join(copies, name))); pid == 0 {
+			add(copies, e)
+		}
 	}
 	cards, _ := os.ReadDir(runs)
 	for i, card := range cards {

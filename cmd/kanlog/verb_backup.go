@@ -126,7 +126,14 @@ func (a *app) backupInto(b backups, file string, head eventlog.Head, force bool)
 		}
 		a.warn("%s is damaged and is no copy any more: %s", there.path, rep.Problem)
 	}
-	rep, err := a.store.Backup(path+asideEnding, path, force)
+	// The lock above is this board's; another one may have a backup at the same place.
+	free, err := lockAside(path, b.options.LockTimeout)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer free()
+	a.fail.hit("backup.begun")
+	rep, err := a.store.Backup(asideOf(path), path, force)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &refusedError{fmt.Sprintf("backup refused: %s is there already; --force replaces it", path)}
