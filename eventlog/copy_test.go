@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func init() { childParts["copy"] = childCopy }
@@ -265,5 +267,93 @@ func TestReadUpToTheDamage(t *testing.T) {
 		if n != 11 {
 			t.Errorf("%s: up to commit %d, want 11", name, n)
 		}
+	}
+}
+
+// What is no plain file is not opened: a FIFO would wait for ever, without a lock that
+// anybody could see.
+func TestCopyThatIsNoPlainFile(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(fifo, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, link, dir, os.DevNull} {
+		got := make(chan error, 1)
+		go func() { got <- OpenCopy(path, Options{}).View(func(*Tx) error { return nil }) }()
+		select {
+		case err := <-got:
+			refusedAs(t, err, Foreign)
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: it is waited for", path)
+			_ = os.WriteFile(fifo, nil, 0) // let it go
+		}
+	}
+}
+
+// A link is not replaced, nor what it names.
+func TestCopyOverNoPlainFile(t *testing.T) {
+	f := folded(t, 3)
+	dir := t.TempDir()
+	mine, link := filepath.Join(dir, "mine"), filepath.Join(dir, "link")
+	mustWrite(t, mine, []byte("mine"))
+	if err := os.Symlink(mine, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Copy(link+".new", link, true, foldAuthors, good); !errors.Is(err, ErrNotPlain) {
+		t.Errorf("%v, want ErrNotPlain", err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != mine {
+		t.Errorf("the link names %q, %v", to, err)
+	}
+	unchanged(t, mine, []byte("mine"))
+	nothingAside(t, dir)
+}
+
+// The copy has its name and the directory cannot be synced: that is not to be told like
+// one of which nothing is left.
+func TestCopyWhoseNameMayBeLost(t *testing.T) {
+	f := folded(t, 3)
+	dir := filepath.Join(t.TempDir(), "copies")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := atStep
+	t.Cleanup(func() { atStep = old })
+	atStep = func(step string) {
+		if step == "copy placed" {
+			if err := os.Rename(dir, dir+".away"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	path := filepath.Join(dir, "copy.db")
+	if err := f.Copy(path+".new", path, false, foldAuthors, good); !errors.Is(err, ErrNotSynced) {
+		t.Errorf("%v, want ErrNotSynced", err)
+	}
+	if dump(t, OpenCopy(filepath.Join(dir+".away", "copy.db"), Options{})) != dump(t, f) {
+		t.Error("the copy differs")
+	}
+}
+
+// Its second name cannot be removed, since somebody was faster: it has its first one.
+func TestCopyWhoseSecondNameIsGone(t *testing.T) {
+	f := folded(t, 3)
+	path := filepath.Join(t.TempDir(), "copy.db")
+	old := atStep
+	t.Cleanup(func() { atStep = old })
+	atStep = func(step string) {
+		if step == "linked" {
+			if err := os.Remove(path + ".new"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := f.Copy(path+".new", path, false, foldAuthors, good); err != nil {
+		t.Error(err)
 	}
 }

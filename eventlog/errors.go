@@ -15,6 +15,11 @@ var (
 	ErrUnknownOutcome = errors.New("the commit may or may not be recorded; look before you repeat")
 	// ErrDiskFull: there was no room for the commit; nothing was recorded.
 	ErrDiskFull = errors.New("no space left on the device; nothing was recorded")
+	// ErrNotSynced: a copy is whole and has its name, but may be gone after a crash
+	// of the machine.
+	ErrNotSynced = errors.New("it is there and whole, but a crash of the machine may take that back")
+	// ErrNotPlain: a link, a device or the like stands where a file was to be put.
+	ErrNotPlain = errors.New("no plain file")
 	// ErrBusy: the board's lock could not be had in time. A *BusyError says
 	// who holds it.
 	ErrBusy = errors.New("busy")

@@ -300,10 +300,12 @@ func (f *File) transact(write bool, fn func(*Tx) error) error {
 	if write && f.copy != "" {
 		return errCopy
 	}
-	s, err := begin(f.store(), write, f.o.wait())
-	if f.copy != "" && errors.Is(err, fs.ErrNotExist) {
-		return &RefusedError{Path: f.copy, Kind: Missing, Detail: "there is no such file"}
+	if f.copy != "" {
+		if err := checkCopy(f.copy); err != nil {
+			return err
+		}
 	}
+	s, err := begin(f.store(), write, f.o.wait())
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func writeAside(path string, force bool, write func(io.Writer) error) error {
 		case !force:
 			return taken()
 		case !st.Mode().IsRegular():
-			return &refusedError{path + " is no plain file and was left alone; name another one"}
+			return notPlain(path)
 		}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new") // 0600
@@ -64,6 +64,12 @@ func writeAside(path string, force bool, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// notPlain is a link, a device or the like in the place of a file that may be replaced:
+// the link would go and what it names stay, and a device would be gone for everybody.
+func notPlain(path string) error {
+	return &refusedError{path + " is no plain file and was left alone; name another one"}
 }
 
 // outsideBoards refuses to write a file into a board's own directory: there a name may

@@ -110,7 +110,11 @@ func (a *app) backupInto(b backups, file string, head eventlog.Head, force bool)
 		path = filepath.Join(b.dir, b.name(a.now, head.Commit))
 		there, err = b.newest(&head)
 	} else {
-		path, there = file, b.open(file)
+		path = file
+		if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+			return notPlain(path)
+		}
+		there = b.open(path)
 	}
 	if err != nil {
 		return err
@@ -137,6 +141,10 @@ func (a *app) backupInto(b backups, file string, head eventlog.Head, force bool)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return &refusedError{fmt.Sprintf("backup refused: %s is there already; --force replaces it", path)}
+	case errors.Is(err, eventlog.ErrNotPlain):
+		return notPlain(path)
+	case errors.Is(err, eventlog.ErrNotSynced):
+		return fmt.Errorf("backup: %s: %w", path, err)
 	case errors.Is(err, projection.ErrDamaged):
 		return fmt.Errorf("backup refused, nothing is left: the board is not whole: %w", err)
 	case err != nil:
