@@ -3,6 +3,7 @@ package eventlog
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -345,4 +346,18 @@ func (f *File) checkIDOf(path string, uuid [16]byte) error {
 			"another board's store: it has id %x, this directory is of board %q", uuid, trimmed(text))}
 	}
 	return nil
+}
+
+// BoardID is the identity that a board's directory keeps, also where its store cannot
+// be read; false if it keeps none that can.
+func BoardID(dir string) (id [16]byte, ok bool) {
+	text, err := readSmall(filepath.Join(dir, runsName, idName), 64)
+	if err != nil {
+		return id, false
+	}
+	b, err := hex.DecodeString(trimmed(text))
+	if err != nil || len(b) != len(id) {
+		return id, false
+	}
+	return [16]byte(b), true
 }

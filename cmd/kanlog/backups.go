@@ -69,6 +69,7 @@ type backups struct {
 	slug    string
 	pattern *regexp.Regexp
 	options eventlog.Options
+	board   *[16]byte // whose they have to be, nil for anybody's
 }
 
 const backupTime = "20060102T150405Z"
@@ -93,12 +94,18 @@ type backupFile struct {
 	head  eventlog.Head
 }
 
-// open looks at the end of a copy, nil if there is none that can be read.
+// open looks at the end of a copy, nil if there is none that can be read, or if it is of
+// another board.
 func (b backups) open(path string) *backupFile {
 	f := &backupFile{path: path, store: projection.OpenCopy(path, b.options)}
 	var err error
 	if f.head, err = f.store.NewestCommit(); err != nil {
 		return nil
+	}
+	if b.board != nil {
+		if id, err := f.store.UUID(); err != nil || id != *b.board {
+			return nil
+		}
 	}
 	return f
 }
@@ -186,7 +193,12 @@ func (a *app) restoreCommand() (command string, of *backupFile) {
 	if a.slug == "" {
 		return "", nil
 	}
-	f, err := a.backups(filepath.Join(a.home, backupsName)).newest(nil)
+	b := a.backups(filepath.Join(a.home, backupsName))
+	// A board of this name may have stood here before: restore would refuse its backups.
+	if id, ok := eventlog.BoardID(a.boardDir); ok {
+		b.board = &id
+	}
+	f, err := b.newest(nil)
 	if err != nil || f == nil {
 		return "", nil
 	}
