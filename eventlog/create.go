@@ -169,11 +169,20 @@ func syncUp(dir, home string) error {
 	return nil
 }
 
+// MakeDir makes a directory that files of a board's are to be put in, and what is
+// missing above it, durably: also where somebody made it and died before the sync.
+func MakeDir(dir string) error {
+	if err := makeDirs(dir); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
 // makeDirs is MkdirAll with mode 0700 whose new names are durable.
 func makeDirs(dir string) error {
 	old := nearest(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("create board: %w", err)
+		return fmt.Errorf("make directory: %w", err)
 	}
 	for dir != old {
 		dir = filepath.Dir(dir)

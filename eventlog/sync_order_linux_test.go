@@ -13,8 +13,8 @@ import (
 
 func init() { childParts["syncs"] = childSyncs }
 
-// childSyncs HOME makes a store, appends to it and rebuilds it, and says on
-// stdout before what and after what.
+// childSyncs HOME makes a store, appends to it and rebuilds it, makes a directory, and
+// says on stdout before what and after what.
 func childSyncs(args []string) error {
 	fmt.Println("create")
 	if _, err := Create(args[0], "default", testUUID, 1, Options{}); err != nil {
@@ -28,6 +28,13 @@ func childSyncs(args []string) error {
 	fmt.Println("rebuild")
 	if err := f.Rebuild(foldAuthors); err != nil {
 		return err
+	}
+	// The second time as if the first one had been killed before the sync.
+	for range 2 {
+		fmt.Println("makedir")
+		if err := MakeDir(filepath.Join(args[0], "copies")); err != nil {
+			return err
+		}
 	}
 	fmt.Println("done")
 	return nil
@@ -72,6 +79,11 @@ sync board.db.new
 fsync board.db.new
 rename board.db.new board.db
 fsync default
+makedir
+fsync home
+fsync home
+makedir
+fsync home
 done
 `
 

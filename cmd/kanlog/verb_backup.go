@@ -70,7 +70,8 @@ func (a *app) backup(to string, force bool) error {
 	file := ""
 	switch info, err := os.Stat(to); {
 	case to == "":
-		if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		// Else a crash may take the directory, and with it a backup that is called safe.
+		if err := eventlog.MakeDir(b.dir); err != nil {
 			return err
 		}
 	case err == nil && info.IsDir():
