@@ -35,7 +35,8 @@ import (
 //	[number, seq, at, actor, [event, ...]]
 //	event = [task, run, kind, {field: value, ...}]
 //
-// The fields of a payload stand in the order of its struct in payloads_card.go or payloads_run.go.
+// The fields of a payload stand in the order of its struct in payloads_card.go,
+// payloads_run.go or payloads_board.go.
 //
 // hash = SHA-256(hash of the commit before || body). The first commit follows
 // on SHA-256("kanlog board " || uuid), so a commit cannot be moved to another

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -99,6 +101,20 @@ func TestEverySettingIsDocumented(t *testing.T) {
 	// What a wrong key is told to be known.
 	sameWords(t, "knownKeys", knownKeys(nil), tomlKeys(fileSettings{}))
 	sameWords(t, "knownKeys of a profile", knownKeys([]string{"profiles", "x", "y"}), tomlKeys(fileProfile{}))
+}
+
+// TestEveryFormIsDocumented: who looks whether a program may open a store must not be
+// told a number of years ago.
+func TestEveryFormIsDocumented(t *testing.T) {
+	text := readDoc(t, "docs/format.md")
+	if want := fmt.Sprintf("The number of the form is **%d**.", eventlog.Format); !strings.Contains(text, want) {
+		t.Errorf("docs/format.md does not say %q", want)
+	}
+	for n := 1; n <= eventlog.Format; n++ {
+		if !strings.Contains(text, fmt.Sprintf("\n| %d | ", n)) {
+			t.Errorf("docs/format.md does not say what form %d added", n)
+		}
+	}
 }
 
 // TestDocumentedDefaultsAndBounds sets each scalar to its documented bound,
