@@ -33,7 +33,11 @@ func writeAside(path string, force bool, write func(io.Writer) error) error {
 	}
 	defer os.Remove(f.Name())
 	buf := bufio.NewWriterSize(f, 1<<16)
-	if err := errors.Join(write(buf), buf.Flush()); err != nil {
+	err = write(buf)
+	if err == nil {
+		err = buf.Flush() // which else says once more what write has met
+	}
+	if err != nil {
 		f.Close()
 		return err
 	}
