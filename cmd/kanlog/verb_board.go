@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -80,7 +79,7 @@ func (a *app) rebuild(s *projection.Store) (projection.Report, error) {
 	}
 	rep, err := s.Verify()
 	if err == nil && rep.Problem != "" {
-		err = fmt.Errorf("the tables were rebuilt, but verify still says: %w", errors.New(rep.Problem))
+		err = fmt.Errorf("the store was written anew, but verify still finds it %w: %s", projection.ErrDamaged, rep.Problem)
 	}
 	return rep, err
 }
