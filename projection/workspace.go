@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"kanlog/eventlog"
@@ -83,28 +84,64 @@ func (v View) PlaceTaken(t *Task) (string, error) {
 }
 
 // Beside says which other card is at work in a directory, within it or around it, "" if
-// none is. One in a worktree of its own has files of its own, wherever that is.
-func (v View) Beside(t *Task, path string) (string, error) {
-	active, err := v.Active()
-	if err != nil || t.WorkspaceKind == Worktree {
+// none is. What stands in a worktree that kanlog made below it is not the directory's; a
+// worktree itself is one like any other, since somebody may have been sent there by dir:.
+func (v View) Beside(card, path string) (string, error) {
+	path = filepath.Clean(path)
+	r, err := v.atWork(func(t *Task, at string) bool {
+		if t.ID == card || t.WorkspaceKind == Worktree && at != path && below(at, path) {
+			return false
+		}
+		return below(at, path) || below(path, at)
+	})
+	if r == nil || err != nil {
 		return "", err
 	}
-	path = filepath.Clean(path)
-	for _, r := range active {
-		if r.Task == t.ID {
-			continue
-		}
-		other, err := v.MustTask(r.Task)
-		if err != nil {
-			return "", err
-		}
-		at := filepath.Clean(other.WorkspacePath)
-		if other.WorkspaceKind != Dir && other.WorkspaceKind != Shared || !below(at, path) && !below(path, at) {
-			continue
-		}
-		return fmt.Sprintf("run %d of %s", r.ID, r.Task), nil
+	return fmt.Sprintf("run %d of %s", r.ID, r.Task), nil
+}
+
+// WorkedIn says which run works in one directory, by any of its names, or within it, ""
+// if none does.
+func (v View) WorkedIn(names ...string) (string, error) {
+	r, err := v.atWork(func(_ *Task, at string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return below(at, filepath.Clean(name)) })
+	})
+	if r == nil || err != nil {
+		return "", err
 	}
-	return "", nil
+	return fmt.Sprintf("run %d of %s works in it", r.ID, r.Task), nil
+}
+
+// atWork is the oldest active run of which match says yes, nil if there is none. match
+// sees its card and where it works.
+func (v View) atWork(match func(t *Task, at string) bool) (*Run, error) {
+	active, err := v.Active()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range active {
+		t, err := v.MustTask(r.Task)
+		if err != nil {
+			return nil, err
+		}
+		if at := r.at(t); at != "" && match(t, filepath.Clean(at)) {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// at is where a run of a card works or will: until it is registered that is where the card
+// says. It is "" for a directory of the card's own that nobody has been in yet.
+func (r *Run) at(t *Task) string {
+	switch {
+	case r.Workspace != "":
+		return r.Workspace
+	case t.WorkspaceKind == Worktree:
+		_, path, _ := t.Worktree()
+		return path
+	}
+	return t.WorkspacePath
 }
 
 // below tells whether a cleaned path is another one or in it.
@@ -140,16 +177,7 @@ func (v View) WorkspaceInUse(t *Task, path string) (string, error) {
 			return fmt.Sprintf("its child %s is %s and may read it", id, child.Status), nil
 		}
 	}
-	active, err := v.Active()
-	if err != nil {
-		return "", err
-	}
-	for _, r := range active {
-		if r.Workspace == path || strings.HasPrefix(r.Workspace, path+"/") {
-			return fmt.Sprintf("run %d of %s works in it", r.ID, r.Task), nil
-		}
-	}
-	return "", nil
+	return v.WorkedIn(path)
 }
 
 // LastChange is when the newest commit that concerns a card was made.

@@ -78,3 +78,56 @@ func TestWorkspaceInUse(t *testing.T) {
 	b.must(Register(r))
 	check(fmt.Sprintf("run %d of %s works in it", inside, b.id("inside")))
 }
+
+// Who works beside a card: in its directory, around it or within it, wherever he was
+// sent from.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	const scratch = "/boards/b/workspaces/own"
+	b := newBoard(t)
+	in := func(kind, path string) func(*Draft) {
+		return func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = kind, path }
+	}
+	at := func(title, workspace string) {
+		r := b.registration(title, b.claim(title))
+		r.Workspace = workspace
+		b.must(Register(r))
+	}
+	b.create("asks", in(Dir, "/d"))
+	b.create("tree", in(Worktree, "/repo"))
+	tree := "/repo/.worktrees/" + b.id("tree")
+	check := func(path, want string) {
+		t.Helper()
+		err := b.s.View(func(v View) error {
+			got, err := v.Beside(b.id("asks"), path)
+			if want != "" {
+				want = fmt.Sprintf("run %d of %s", b.task(want).Owner(), b.id(want))
+			}
+			equal(t, "beside "+path, got, want)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(tree, "")
+	b.claim("tree")
+	check(tree, "tree") // it is about to start there
+	check(tree+"/sub/", "tree")
+	check(tree+"2", "")
+	check("/repo", "") // the worktree's files are not the repository's
+	check("/", "")
+	b.create("own")
+	at("own", scratch)
+	check(scratch+"/sub", "own")
+	check("/boards", "own")
+	b.create("common", in(Shared, "/common/x/../d"))
+	at("common", "/common/x/../d")
+	check("/common/d", "common")
+	check("/common/e", "")
+	b.create("around", in(Dir, "/repo"))
+	at("around", "/repo")
+	check("/repo/.worktrees/t_other", "around")
+	b.claim("asks")
+	check("/d", "") // its own run
+}

@@ -61,7 +61,7 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 			if left.of, err = lastThere(v, t, l.Run); err != nil || left.of == nil {
 				return err
 			}
-			if left.beside, err = v.Beside(t, dir); err != nil {
+			if left.beside, err = v.Beside(t.ID, dir); err != nil {
 				return err
 			}
 			comments, err = v.Comments(t.ID)
