@@ -80,8 +80,10 @@ type worktreeTree struct {
 	admin  string   // git's own directory for it
 	lock   *os.File // of the worktree, see worktreeFinished
 	dryRun bool
-	hit    func(point string) // for tests that end the process there
-	bytes  int64              // what it took on the disk
+	// ignored: what git is told to ignore counts as something that would be lost.
+	ignored bool
+	hit     func(point string) // for tests that end the process there
+	bytes   int64              // what it took on the disk
 }
 
 // remove takes a worktree away unless unsafe says why not.
@@ -209,7 +211,7 @@ var unfinishedWork = map[string]string{
 }
 
 // uncommitted says what would be lost with the files, "" for nothing. What git is
-// told to ignore does not count. Stashes are the repository's and stay.
+// told to ignore counts only if that is said. Stashes are the repository's and stay.
 func (w *worktreeTree) uncommitted() (why string, err error) {
 	for name, what := range unfinishedWork {
 		if noEntry(filepath.Join(w.admin, name)) == nil {
@@ -220,7 +222,11 @@ func (w *worktreeTree) uncommitted() (why string, err error) {
 		return strings.TrimSpace("git has it locked: " + string(text)), nil
 	}
 	// The user's settings may hide files.
-	out, err := w.here("status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none")
+	args := []string{"status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none"}
+	if w.ignored {
+		args = append(args, "--ignored")
+	}
+	out, err := w.here(args...)
 	if err != nil {
 		return "git cannot say whether it is clean: " + gitSays(out, err), nil
 	}
