@@ -58,6 +58,9 @@ func (w *world) freeBranch(g gitRunner, t *projection.Task, branch string) error
 		tree.ignored = !other.Over()
 		return tree.uncommitted()
 	})
+	if why == "" && err == nil {
+		why = g.forget(branch, path)
+	}
 	if err != nil {
 		why = err.Error()
 	}
@@ -86,6 +89,22 @@ func (w *world) barred(begin forker, id, path string) (other *projection.Task, w
 		})
 	})
 	return other, why, err
+}
+
+// forget takes a worktree that somebody has deleted off git's list, where it would bar its
+// branch for ever. Without force: git refuses if it is locked, or back with files in it.
+func (g gitRunner) forget(branch, path string) (why string) {
+	list, err := g.run("worktree", "list", "--porcelain")
+	if err != nil {
+		return gitWords(list, err)
+	}
+	if worktreeWith(list, branch) != path {
+		return ""
+	}
+	if out, err := g.run("worktree", "remove", path); err != nil {
+		return "it was deleted, and git does not take it off its list: " + gitWords(out, err)
+	}
+	return ""
 }
 
 // worktreeWith is the worktree that has a branch checked out, by git's list; "" if
