@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,8 +57,13 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 	}
 	left := &leftWork{dir: dir, before: l.Run, own: t.WorkspaceKind == projection.Worktree}
 	var comments []*projection.Comment
+	late := ""
 	err = begin(func() error {
 		return w.store.View(func(v projection.View) (err error) {
+			// Under the lock: as long as we have it, the next run of the card waits for it.
+			if late, err = notToStart(v, l.Run); late != "" || err != nil {
+				return err
+			}
 			if left.of, err = lastThere(v, t, l.Run); err != nil || left.of == nil {
 				return err
 			}
@@ -68,10 +74,12 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 			return err
 		})
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return notTheCards(err)
-	}
-	if left.of == nil {
+	case late != "":
+		return errors.New(late)
+	case left.of == nil:
 		return nil
 	}
 	if left.beside == "" && policy == tick.DirtyStash && within(w.a.home, dir) {
@@ -111,6 +119,22 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 // notTheCards marks an error of the store: a start that comes to nothing by it is no
 // failure of the card.
 func notTheCards(err error) error { return fmt.Errorf("%w: %w", tick.ErrInfrastructure, err) }
+
+// notToStart says why a run that was claimed is not started any more, "" if it is: a
+// dispatcher that was stopped may come back when it was booked long ago and another run of
+// the card is at work.
+func notToStart(v projection.View, run uint64) (string, error) {
+	r, err := v.Run(run)
+	switch {
+	case err != nil:
+		return "", err
+	case r == nil || !r.Open():
+		return fmt.Sprintf("run %d is over before it was started", run), nil
+	case r.EndRequestedAt != 0:
+		return fmt.Sprintf("the end of run %d was asked for before it was started", run), nil
+	}
+	return "", nil
+}
 
 // lastThere is the last run of a card that may have worked in its workspace, before the
 // one that starts now; nil if none ever got that far.
