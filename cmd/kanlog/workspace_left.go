@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 	"kanlog/tick"
 )
@@ -28,7 +29,7 @@ type leftWork struct {
 	own    bool            // nobody but runs of the card works there
 	files  []string        // as git status --porcelain has them
 	unsure string          // why git could not say, "" if it could
-	beside string          // who else is at work there
+	beside string          // who else is at work there, in words
 }
 
 // seeToLeftWork looks at what an earlier run of a card has left uncommitted in its
@@ -70,6 +71,9 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 			if left.beside, err = v.Beside(t.ID, dir); err != nil {
 				return err
 			}
+			if left.beside != "" {
+				left.beside += " is at work there too"
+			}
 			comments, err = v.Comments(t.ID)
 			return err
 		})
@@ -83,13 +87,17 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 		return nil
 	}
 	if left.beside == "" && policy == tick.DirtyStash && within(w.a.home, dir) {
-		left.beside = "kanlog itself, with its boards,"
+		left.beside = "kanlog itself, with its boards, is at work there too"
+	}
+	g := gitRunner{begin: begin, repo: dir, lock: lock}
+	left.files, left.unsure = g.uncommitted()
+	if left.beside == "" && policy != tick.DirtyKeep && len(left.files) > 0 {
+		// Only now: each of them is opened for that.
+		left.beside = w.besideOnOtherBoards(dir, begin)
 	}
 	if left.beside != "" {
 		policy = tick.DirtyKeep // it is the others', as far as anybody knows
 	}
-	g := gitRunner{begin: begin, repo: dir, lock: lock}
-	left.files, left.unsure = g.uncommitted()
 	said, hold := left.said(), left.held(t.ID)
 	if policy == tick.DirtyStash {
 		if said, hold, err = w.putAside(g, l, left, comments); err != nil {
@@ -114,6 +122,37 @@ func (w *world) seeToLeftWork(l tick.Launch, dir string, begin forker) error {
 		return &tick.HeldError{Reason: strings.ToValidUTF8(hold[:min(len(hold), projection.MaxReason)], "")}
 	}
 	return nil
+}
+
+// besideOnOtherBoards says in words that a card of another board of the home is at work in
+// a directory, "" if none is. Of a board that cannot be read nobody knows.
+func (w *world) besideOnOtherBoards(dir string, begin forker) (who string) {
+	home := &app{home: w.a.home} // a daemon goes on with its own meanwhile
+	slugs, err := home.slugs()
+	if err != nil {
+		return fmt.Sprintf("who of another board is at work there too is not known (%v)", err)
+	}
+	o := eventlog.Options{LockTimeout: min(w.set.lockTimeout, busyWait), AllowNetwork: w.set.allowNetwork}
+	for _, slug := range slugs {
+		if slug == w.a.slug {
+			continue
+		}
+		// Under begin for the same reason as a fork, and one after the other.
+		err := begin(func() error {
+			return projection.Open(eventlog.BoardDir(home.home, slug), o).View(func(v projection.View) (err error) {
+				who, err = v.Beside("", dir)
+				return err
+			})
+		})
+		switch {
+		case errors.Is(err, eventlog.ErrNoBoard): // archived just now
+		case err != nil:
+			return fmt.Sprintf("who of the board %s is at work there too is not known (%v)", slug, err)
+		case who != "":
+			return fmt.Sprintf("%s, of the board %s, is at work there too", who, slug)
+		}
+	}
+	return ""
 }
 
 // notTheCards marks an error of the store: a start that comes to nothing by it is no
@@ -158,7 +197,7 @@ func (l *leftWork) said() string {
 	}
 	end := ""
 	if l.beside != "" {
-		end = fmt.Sprintf("\n%s is at work there too; all of it was left as it is.", l.beside)
+		end = fmt.Sprintf("\n%s; all of it was left as it is.", l.beside)
 	}
 	return fmt.Sprintf("Before run %d started, this was not committed in %s; %s:\n%s%s", l.before, l.dir, l.whose(), l.list(), end)
 }
