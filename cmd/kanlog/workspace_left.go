@@ -240,12 +240,16 @@ func (l *leftWork) held(id string) string {
 		l.dir, strings.Join(names, ", "), l.whose(), id, tick.DirtyRefuse)
 }
 
+// notWorktrees leaves out the worktrees of cards, which kanlog makes within a repository:
+// they are nobody's uncommitted work.
+const notWorktrees = ":(exclude).worktrees"
+
 // uncommitted asks git for what is not committed in a directory, in whatever tree that
 // is. What git is told to ignore does not count; no other setting hides a file. Where
 // there is no tree there is nothing.
 func (g gitRunner) uncommitted() (files []string, unsure string) {
 	out, err := g.raw("-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "--no-optional-locks",
-		"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none", "--", ".")
+		"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none", "--", ".", notWorktrees)
 	if err != nil {
 		if strings.Contains(out, "not a git repository") || strings.Contains(out, "must be run in a work tree") {
 			return nil, ""

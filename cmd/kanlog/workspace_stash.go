@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"kanlog/projection"
@@ -50,8 +51,10 @@ func (g gitRunner) stash(message string) string {
 	// Another card's worktree may be putting something into the same list just now.
 	args := []string{"-c", "core.hooksPath=/dev/null", "-c", "core.filesRefLockTimeout=10000",
 		"stash", "push", "--include-untracked", "--message", message}
-	if prefix != "" {
-		args = append(args, "--", ".") // the rest of the tree is not this card's
+	// The rest of the tree is not this card's. Not where that says nothing: given a path,
+	// git fails on a repository within it that has no commit yet.
+	if prefix != "" || noEntry(filepath.Join(g.repo, ".worktrees")) == nil {
+		args = append(args, "--", ".", notWorktrees)
 	}
 	out, err := g.run(args...)
 	if err != nil {
