@@ -103,9 +103,7 @@ func (v View) Beside(card, path string) (string, error) {
 // WorkedIn says which run works in one directory, by any of its names, or within it, ""
 // if none does.
 func (v View) WorkedIn(names ...string) (string, error) {
-	r, err := v.atWork(func(_ *Task, at string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return below(at, filepath.Clean(name)) })
-	})
+	r, err := v.atWork(func(_ *Task, at string) bool { return belowAny(at, names) })
 	if r == nil || err != nil {
 		return "", err
 	}
@@ -149,6 +147,11 @@ func below(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
+// belowAny tells whether a cleaned path is a directory, by any of its names, or in it.
+func belowAny(path string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return below(path, filepath.Clean(name)) })
+}
+
 // InUse says why the files of a card cannot be done with, "" if it is over and
 // nothing of it is left.
 func (t *Task) InUse() string {
@@ -163,8 +166,8 @@ func (t *Task) InUse() string {
 
 // WorkspaceInUse says why a card's workspace is still needed, "" if nothing needs
 // it: children may read what their parents left there until they are over too, and
-// a worker may have been sent into it by its path.
-func (v View) WorkspaceInUse(t *Task, path string) (string, error) {
+// a worker may have been sent into it by its path. Who will be is for Named to say.
+func (v View) WorkspaceInUse(t *Task, names ...string) (string, error) {
 	if why := t.InUse(); why != "" {
 		return why, nil
 	}
@@ -177,7 +180,89 @@ func (v View) WorkspaceInUse(t *Task, path string) (string, error) {
 			return fmt.Sprintf("its child %s is %s and may read it", id, child.Status), nil
 		}
 	}
-	return v.WorkedIn(path)
+	return v.WorkedIn(names...)
+}
+
+// Named are the directories that cards which are not over have named, by dir: or shared:,
+// as of a commit. No index has them, since no tick asks for them. They are collected once,
+// in batches, from all cards that are not put away, and hold those of cards that are not
+// over; from then on they follow the log, so that to ask again costs what has changed.
+type Named struct {
+	dirs map[string]string // card -> directory
+	seen uint64            // the last commit that they know of
+	next []byte            // where the next batch begins
+}
+
+// Collect reads a batch and says whether there are more. What is written between two of
+// them is followed.
+func (n *Named) Collect(v View) (more bool, err error) {
+	if n.dirs == nil {
+		n.dirs = map[string]string{}
+		if n.seen, err = v.Newest(); err != nil {
+			return false, err
+		}
+	}
+	list, next, err := v.InOrder(n.next, cardBatch)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range list {
+		n.note(t)
+	}
+	n.next = next
+	return next != nil, nil
+}
+
+func (n *Named) note(t *Task) {
+	delete(n.dirs, t.ID)
+	if !t.Over() && (t.WorkspaceKind == Dir || t.WorkspaceKind == Shared) {
+		n.dirs[t.ID] = filepath.Clean(t.WorkspacePath)
+	}
+}
+
+// Within says which card has named a directory, by any of its names, or one within it, ""
+// if none has.
+func (n *Named) Within(v View, names ...string) (string, error) {
+	if err := n.follow(v); err != nil {
+		return "", err
+	}
+	by := ""
+	for id, path := range n.dirs {
+		if (by == "" || id < by) && belowAny(path, names) {
+			by = id
+		}
+	}
+	if by == "" {
+		return "", nil
+	}
+	t, err := v.MustTask(by)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s is %s and names it as its workspace", by, t.Status), nil
+}
+
+// follow looks again at the cards of which something was written since.
+func (n *Named) follow(v View) error {
+	log, ok := v.r.(interface {
+		Read(from uint64, fn func(eventlog.Commit) error) error
+	})
+	if !ok {
+		return ErrNoLog
+	}
+	return log.Read(n.seen+1, func(c eventlog.Commit) error {
+		for _, e := range c.Events {
+			t, err := v.Task(e.Task)
+			if err != nil {
+				return err
+			}
+			if t != nil {
+				n.note(t)
+			}
+		}
+		n.seen = c.Number
+		return nil
+	})
 }
 
 // LastChange is when the newest commit that concerns a card was made.

@@ -79,6 +79,64 @@ func TestWorkspaceInUse(t *testing.T) {
 	check(fmt.Sprintf("run %d of %s works in it", inside, b.id("inside")))
 }
 
+// Which directories wait for somebody, as the board changes.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t)
+	in := func(kind, path string) func(*Draft) {
+		return func(d *Draft) { d.WorkspaceKind, d.WorkspacePath = kind, path }
+	}
+	n := new(Named)
+	for i := range cardBatch {
+		b.create(fmt.Sprint("other ", i))
+	}
+	b.create("dir", in(Dir, "/w/x/../a/sub/"))
+	b.create("tree", in(Worktree, "/w/a/tree"))
+	check := func(dir, want string) {
+		t.Helper()
+		err := b.s.View(func(v View) error {
+			got, err := n.Within(v, "/none", dir)
+			if want != "" {
+				want = b.id(want) + " is " + b.task(want).Status + " and names it as its workspace"
+			}
+			equal(t, "named "+dir, got, want)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for batch, more := 1, true; more; batch++ {
+		err := b.s.View(func(v View) (err error) {
+			more, err = n.Collect(v)
+			return err
+		})
+		if err != nil || more != (batch == 1) {
+			t.Fatalf("batch %d: more %v, %v", batch, more, err)
+		}
+		if batch == 1 {
+			// Before what was read, and of a card that was.
+			b.create("urgent", in(Shared, "/w/urgent"), func(d *Draft) { d.Priority = 9 })
+		}
+	}
+	check("/w/a", "dir")
+	check("/w/a/sub", "dir")
+	check("/w/a/su", "")
+	check("/w/a/sub/deep", "")
+	check("/w/a/tree", "")
+	check("/w/urgent", "urgent")
+	b.must(Archive(b.id("dir"), 0, "", "", Writer{}))
+	check("/w/a", "")
+	b.create("later", in(Dir, "/w/a"))
+	check("/w/a", "later")
+	run := b.start("later")
+	b.must(Complete(b.id("later"), Answer{}, b.worker("later", run)))
+	b.must(BookEnd(Ending{Run: run}, b.limits))
+	check("/w/a", "")
+	b.must(Reopen(b.id("later"), "again", Writer{}))
+	check("/w/a", "later")
+}
+
 // Who works beside a card: in its directory, around it or within it, wherever he was
 // sent from.
 func TestBeside(t *testing.T) {

@@ -28,6 +28,7 @@ type gc struct {
 	begin forker
 	rep   gcReport
 	quiet map[string]eventlog.Time // when something happened to a card last
+	named *projection.Named        // the directories that cards were given, once one asked
 }
 
 // gcReport is what a gc did, or with --dry-run would do.
@@ -237,7 +238,59 @@ func (g *gc) settled(t *projection.Task, path string) (why string, err error) {
 			}
 		}
 	}
+	if err != nil || why != "" {
+		return why, err
+	}
+	if err := g.collectNamed(); err != nil {
+		return "", err
+	}
+	return g.needed(t.ID, path)
+}
+
+// collectNamed reads the directories that cards have named, for the first workspace that
+// nothing else keeps.
+func (g *gc) collectNamed() error {
+	if g.named != nil {
+		return nil
+	}
+	named := new(projection.Named)
+	for more := true; more; {
+		err := g.view(func(v projection.View) (err error) {
+			more, err = named.Collect(v)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.named = named
+	return nil
+}
+
+// needed says why a workspace whose card is over is needed all the same, "" if it is not.
+func (g *gc) needed(id, path string) (why string, err error) {
+	err = g.view(func(v projection.View) (err error) {
+		why, err = g.neededIn(v, id, path)
+		return err
+	})
 	return why, err
+}
+
+// neededIn is needed in one transaction with what is done then.
+func (g *gc) neededIn(v projection.View, id, path string) (string, error) {
+	t, err := v.MustTask(id)
+	if err != nil {
+		return "", err
+	}
+	names := []string{path}
+	// A worker that names where it is has it without links.
+	if parent, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		names = append(names, filepath.Join(parent, filepath.Base(path)))
+	}
+	if why, err := v.WorkspaceInUse(t, names...); why != "" || err != nil {
+		return why, err
+	}
+	return g.named.Within(v, names...)
 }
 
 func (g *gc) keep(i gcItem, why string) {
@@ -279,11 +332,7 @@ func (g *gc) collectScratch(ws *os.Root, t *projection.Task, e fs.DirEntry) erro
 	// one.
 	var failed error
 	err = g.view(func(v projection.View) error {
-		now, err := v.MustTask(t.ID)
-		if err != nil {
-			return err
-		}
-		if why, err = v.WorkspaceInUse(now, i.Path); err != nil || why != "" {
+		if why, err = g.neededIn(v, t.ID, i.Path); err != nil || why != "" {
 			return err
 		}
 		failed = ws.Rename(t.ID, t.ID+goneEnding)

@@ -50,7 +50,13 @@ func (g *gc) collectWorktree(t *projection.Task) error {
 		return nil
 	}
 	w := worktreeTree{git: gitRunner{begin: g.begin, repo: repo, lock: lock.File()}, path: path, lock: lock.File(), dryRun: g.dryRun, hit: g.a.fail.hit}
-	why, err = w.remove(func() (string, error) { return w.unsafe(repo, branch) })
+	why, err = w.remove(func() (string, error) {
+		// Again when it is out of its place: whoever was sent there before is seen now.
+		if why, err := g.needed(t.ID, path); why != "" || err != nil {
+			return why, err
+		}
+		return w.unsafe(repo, branch)
+	})
 	i.Bytes = w.bytes
 	switch {
 	case err != nil:
