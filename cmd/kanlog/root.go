@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,7 @@ at any moment loses nothing and runs nothing twice.`,
 	} else {
 		root.CompletionOptions.DisableDefaultCmd = true
 	}
+	refuseEmpty(root)
 	return root
 }
 
@@ -76,6 +78,52 @@ func (a *app) commonFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.home, "home", "", "where boards live (KANLOG_HOME, else $XDG_DATA_HOME/kanlog)")
 	f.StringVar(&a.slug, "board", "", "which board (KANLOG_BOARD, else the current one: kanlog boards)")
 	f.BoolVar(&a.asJSON, "json", false, "print JSON and nothing else on stdout")
+}
+
+// emptyFlags are the flags that may be given and be empty, with a verb before them
+// or in whatever verb: those where that says something which leaving them out does
+// not, and texts without which the call does the same. A worker does not lose its
+// answer because it has no words for it.
+var emptyFlags = []string{
+	"list --assignee", "--body",
+	"--summary", "--result", "--note", "defer --reason",
+}
+
+// refuseEmpty makes a verb, and those that it has, refuse a flag that was given and is
+// empty: what a script makes of a variable that is not set. Taken as not given it would
+// widen what the call does without a word: dispatch --id "" would start every card,
+// and --home "" act on another home.
+func refuseEmpty(verb *cobra.Command) {
+	check := verb.Args
+	verb.Args = func(cmd *cobra.Command, args []string) error {
+		if err := emptyGiven(cmd); err != nil || check == nil {
+			return err
+		}
+		return check(cmd, args)
+	}
+	for _, c := range verb.Commands() {
+		refuseEmpty(c)
+	}
+}
+
+// emptyGiven refuses the first flag, by name, that is empty and may not be.
+func emptyGiven(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		may := slices.Contains(emptyFlags, "--"+f.Name) || slices.Contains(emptyFlags, verbOf(cmd)+" --"+f.Name)
+		if err == nil && !may && isEmpty(f.Value) {
+			err = usage("--%s is empty; leave it out if there is none (kanlog help%s)", f.Name, strings.TrimPrefix(" "+verbOf(cmd), " kanlog"))
+		}
+	})
+	return err
+}
+
+// isEmpty tells whether a text, or one of several, is empty. Numbers and durations
+// refuse an empty word when they are read.
+func isEmpty(v pflag.Value) bool {
+	if list, ok := v.(pflag.SliceValue); ok {
+		return len(list.GetSlice()) == 0 || slices.Contains(list.GetSlice(), "")
+	}
+	return v.Type() == "string" && v.String() == ""
 }
 
 // verbs are the commands by name.

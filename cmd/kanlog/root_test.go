@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Only the verb that is called is made where it is plain which; where it is not,
@@ -67,4 +70,50 @@ func TestEveryVerbThatReadsIsShownToWriteNothing(t *testing.T) {
 			t.Errorf("kanlog %s is none of the verbs that write, and testdata/reading_never_writes.txtar does not show that it leaves the board as it is", name)
 		}
 	}
+}
+
+// An empty word is refused by every verb, in each flag that could take one: who adds
+// a flag for which it means something says so in emptyFlags.
+func TestEveryFlagThatIsEmptyIsRefused(t *testing.T) {
+	met := map[string]bool{}
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+		cmd.InheritedFlags() // merges them
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			name, ofVerb := "--"+f.Name, verbOf(cmd)+" --"+f.Name
+			met[name], met[ofVerb] = true, true
+			err := emptyFlagOf(t, cmd, f.Name)
+			if slices.Contains(emptyFlags, name) || slices.Contains(emptyFlags, ofVerb) {
+				if err != nil && strings.Contains(err.Error(), name) {
+					t.Errorf("%s may be empty: %v", ofVerb, err)
+				}
+			} else if exitCode(err) != exitUsage || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s is empty: %v, want a usage error that names it", ofVerb, err)
+			}
+		})
+	}
+	root, _ := everyVerbOf(t)
+	look(root)
+	for _, name := range emptyFlags {
+		if !met[name] {
+			t.Errorf("emptyFlags has %q, and there is no such flag", name)
+		}
+	}
+}
+
+// emptyFlagOf is what comes before a verb runs if one flag is given and is empty.
+func emptyFlagOf(t *testing.T, at *cobra.Command, flag string) error {
+	root := newRoot(&app{out: io.Discard, errw: io.Discard}, "")
+	root.InitDefaultHelpCmd()
+	cmd, _, err := root.Find(strings.Fields(strings.TrimPrefix(at.CommandPath(), "kanlog")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags([]string{"--" + flag + "="}); err != nil {
+		return cmd.FlagErrorFunc()(cmd, err)
+	}
+	return cmd.ValidateArgs(slices.Repeat([]string{"x"}, 2))
 }

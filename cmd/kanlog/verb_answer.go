@@ -162,12 +162,10 @@ func (g *answerFlags) add(cmd *cobra.Command) {
 	f.StringVar(&g.metadata, "metadata", "", "one JSON value, kept byte for byte")
 }
 
-func (g *answerFlags) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("metadata") && g.metadata == "" {
-		return usage("--metadata is empty; it takes one JSON value")
-	}
+// answer is what they say.
+func (g *answerFlags) answer() projection.Answer {
 	g.Metadata = []byte(g.metadata)
-	return nil
+	return g.Answer
 }
 
 func completeCmd(a *app) *cobra.Command {
@@ -192,12 +190,9 @@ ids each is a completion of its own: --result goes to all of them, --summary and
 				}
 				args = []string{id}
 			}
-			if err := given.check(cmd); err != nil {
-				return err
-			}
 			return a.bulk(args, func(id string) error {
 				return a.decide(id, "complete", "done", func(id string, w projection.Writer) projection.Decider {
-					return projection.Complete(id, given.Answer, w)
+					return projection.Complete(id, given.answer(), w)
 				})
 			})
 		},

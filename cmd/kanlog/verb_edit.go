@@ -75,9 +75,6 @@ has read the card already; the next one sees the change.`,
 				c.Result = &result
 			}
 			if given("reviewer") {
-				if reviewer == "" {
-					return usage("--reviewer is empty; none lets a person review it")
-				}
 				reviewer = noneIsEmpty(reviewer)
 				c.Reviewer = &reviewer
 			}

@@ -69,7 +69,7 @@ cards that hang together with it. docs/export.md has the keys of each form.`,
 				return usage("--table %q is none of %s", x.table, strings.Join(exportTables, ", "))
 			case x.force && x.file == "":
 				return usage("--force goes with -o FILE")
-			case cmd.Flags().Changed("output") && (x.file == "" || x.file == "-"):
+			case x.file == "-":
 				return usage("-o takes the name of a file; without it the export goes to stdout")
 			}
 			return a.export(&x)

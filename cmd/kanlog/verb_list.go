@@ -86,9 +86,6 @@ names the cards at the root of it, and why (--why) each of them waits.`,
 				return nil
 			}
 			l.assignee, l.tenant, l.tag = given("assignee", &assignee), given("tenant", &tenant), given("tag", &tag)
-			if cmd.Flags().Changed("status") && len(l.status) == 0 {
-				return usage("--status is empty; it takes %s", strings.Join(projection.Statuses, ", "))
-			}
 			if err := l.check(); err != nil {
 				return err
 			}

@@ -18,13 +18,7 @@ func requestReviewCmd(a *app) *cobra.Command {
 		Example: `  kanlog request-review --summary "fixed in 3f2a91c" --reviewer critic   # inside a worker
   kanlog request-review t_1a2b --summary "done by hand"                  # a person reviews it`,
 		Args: between(0, 1, "at most one id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("reviewer") && reviewer == "" {
-				return usage("--reviewer is empty; leave it out for whom the settings name, or a person")
-			}
-			if err := given.check(cmd); err != nil {
-				return err
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := a.idOrOwn("request-review", args)
 			if err != nil {
 				return err
@@ -38,7 +32,7 @@ func requestReviewCmd(a *app) *cobra.Command {
 				byProfile[name] = p.Reviewer
 			}
 			err = a.decide(id, "request-review", "in review", func(id string, w projection.Writer) projection.Decider {
-				return projection.RequestReview(id, given.Answer, reviewer, byProfile, w)
+				return projection.RequestReview(id, given.answer(), reviewer, byProfile, w)
 			})
 			if err == nil {
 				a.warnNoProfile(reviewer)
@@ -66,16 +60,13 @@ func approveCmd(a *app) *cobra.Command {
 		Example: `  kanlog approve --summary "reads well"      # inside a reviewer: its own card
   kanlog approve t_1a2b --of 57              # only what run 57 handed in`,
 		Args: between(0, 1, "at most one id"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := given.check(cmd); err != nil {
-				return err
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := a.idOrOwn("approve", args)
 			if err != nil {
 				return err
 			}
 			return a.decide(id, "approve", "approved, done", func(id string, w projection.Writer) projection.Decider {
-				return projection.Approve(id, given.Answer, seen, w)
+				return projection.Approve(id, given.answer(), seen, w)
 			})
 		},
 	}

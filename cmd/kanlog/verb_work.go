@@ -57,9 +57,6 @@ with 3, or waits with --wait.`,
 			if !slices.Contains([]string{projection.CleanViolation, projection.CleanComplete, projection.CleanReview}, o.cleanExit) {
 				return usage("--on-clean-exit: %q is none of violation, complete, review", o.cleanExit)
 			}
-			if cmd.Flags().Changed("assignee") && o.assignee == "" {
-				return usage("--assignee is empty; without it work takes a card that nobody is assigned to")
-			}
 			if o.command, err = commandFromHere(args[cmd.ArgsLenAtDash():]); err != nil {
 				return err
 			}
