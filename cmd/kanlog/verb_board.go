@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,9 @@ func initCmd(a *app) *cobra.Command {
 		Example: "  kanlog init\n  kanlog --board website init",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			if err := notInWorker("init"); err != nil {
+				return err
+			}
 			created, err := a.init()
 			if err != nil {
 				return err
@@ -26,6 +30,14 @@ func initCmd(a *app) *cobra.Command {
 			return a.printBoard(already, map[string]any{"board": a.slug, "path": a.boardDir, "created": created})
 		},
 	}
+}
+
+// notInWorker refuses to a worker what is done to a board as a whole.
+func notInWorker(verb string) error {
+	if own := os.Getenv("KANLOG_TASK"); own != "" {
+		return &refusedError{fmt.Sprintf("%s refused: this process is a worker of %s", verb, own)}
+	}
+	return nil
 }
 
 // printBoard says where the board is after a verb that is done; already says in
@@ -56,6 +68,9 @@ rename, so a kill at any moment leaves the one or the other.`,
 		Example: "  kanlog rebuild && kanlog verify",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
+			if err := notInWorker("rebuild"); err != nil {
+				return err
+			}
 			s, err := a.board()
 			if err != nil {
 				return err

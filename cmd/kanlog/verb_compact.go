@@ -24,8 +24,8 @@ too. It needs room for a second store.`,
 		Example: "  kanlog compact\n  kanlog compact --json | jq '.bytes_before - .bytes_after'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			if own := os.Getenv("KANLOG_TASK"); own != "" {
-				return &refusedError{fmt.Sprintf("compact refused: this process is a worker of %s", own)}
+			if err := notInWorker("compact"); err != nil {
+				return err
 			}
 			return a.compact()
 		},
