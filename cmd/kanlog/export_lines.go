@@ -6,8 +6,14 @@ import (
 	"kanlog/eventlog"
 )
 
-// The lines of an export beside board and task: what the verbs print, each with
-// what it is.
+// The lines of an export beside task: what the verbs print, each with what it is.
+
+// exportedBoard is the first line. It counts the lines of events, which come last:
+// who reads fewer has a file that was cut off.
+type exportedBoard struct {
+	boardLine
+	Events uint64 `json:"events"`
+}
 
 type exportedRun struct {
 	Type string `json:"type"`
@@ -37,7 +43,11 @@ func (a *app) exportLines(w io.Writer, x *exporting) error {
 		}
 		return err
 	}
-	if err := line(b.board); err != nil {
+	n, err := b.countEvents()
+	if err != nil {
+		return err
+	}
+	if err := line(exportedBoard{b.board, n}); err != nil {
 		return err
 	}
 	err = b.cards(func(c *exportedCard) error {
@@ -56,4 +66,17 @@ func (a *app) exportLines(w io.Writer, x *exporting) error {
 	return b.events(func(c eventlog.Commit, i int) error {
 		return line(exportedEvent{"event", newEventJSON(c, i)})
 	})
+}
+
+// countEvents is how many events are exported: of the board all that it has, of a
+// card those that are read once more to be written.
+func (x *exported) countEvents() (n uint64, err error) {
+	if x.task == "" {
+		return x.head.Seq, nil
+	}
+	err = x.events(func(eventlog.Commit, int) error {
+		n++
+		return nil
+	})
+	return n, err
 }

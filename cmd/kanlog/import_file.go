@@ -35,6 +35,7 @@ type importFile struct {
 	comments int
 	runs     int
 	events   int
+	whole    *uint64 // how many events there are in all, nil if the file does not say
 	line     int
 }
 
@@ -124,7 +125,17 @@ func readImport(path string) (*importFile, error) {
 	case f.line == 0:
 		return nil, usage("%s: it is empty; kanlog export writes what is read here", f.path)
 	}
-	return f, nil
+	return f, f.complete()
+}
+
+// complete refuses an export that was cut off between two lines: the events come
+// last, and cards, runs or comments may be missing with them.
+func (f *importFile) complete() error {
+	if f.whole == nil || uint64(f.events) == *f.whole {
+		return nil
+	}
+	return usage("%s: it has %d of the %s that its first line speaks of; it was cut off: export the board again (kept without its events on purpose: take seq and events out of the first line)",
+		f.path, f.events, plural(int(*f.whole), "event", "events"))
 }
 
 // read reads one line.
@@ -204,8 +215,10 @@ func jsonWords(kind string) string {
 
 func (f *importFile) board(line []byte) error {
 	var b struct {
-		Format int `json:"format"`
-		Task   any `json:"task"`
+		Format int     `json:"format"`
+		Task   any     `json:"task"`
+		Seq    *uint64 `json:"seq"`
+		Events *uint64 `json:"events"`
 		Paused *struct {
 			Reason string `json:"reason"`
 		} `json:"paused"`
@@ -218,6 +231,9 @@ func (f *importFile) board(line []byte) error {
 	}
 	if b.Paused != nil {
 		f.pause = &b.Paused.Reason
+	}
+	if f.whole = b.Events; f.whole == nil && b.Task == nil {
+		f.whole = b.Seq // older exports; of one card they do not say how much there is
 	}
 	return nil
 }
