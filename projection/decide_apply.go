@@ -191,6 +191,9 @@ func (p *plan) make(m *making, i int, done []Applied) ([]eventlog.Event, error) 
 		} else if err != nil {
 			return nil, err
 		}
+		if at := slices.Index(parents[:n], onBoard); at >= 0 {
+			return nil, twice(c.Parents[at], name)
+		}
 		parents[n] = onBoard
 	}
 	d, err := m.card(c.Draft, parents)
@@ -213,6 +216,15 @@ func (p *plan) make(m *making, i int, done []Applied) ([]eventlog.Event, error) 
 	a.Created, a.Status = true, made.Status
 	m.made[a.ID] = &Task{ID: a.ID, Status: made.Status, Tenant: made.Tenant}
 	return d.Events, nil
+}
+
+// twice names a parent that is given twice as the graph calls it: the id of a card
+// that is not made yet is known to nobody.
+func twice(one, other string) error {
+	if one == other {
+		return invalid("its parent %q is named twice", one)
+	}
+	return invalid("its parents %q and %q are one card", one, other)
 }
 
 func sameSet(a, b []string) bool {

@@ -53,7 +53,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"a cycle", []Planned{planned("x", "a"), planned("a", "b"), planned("b", "c"), planned("c", "a")}, "a", ErrInvalid, "a waits for b waits for c waits for a"},
 		{"a parent nobody knows", []Planned{planned("a"), planned("b", "a", "nope")}, "b", ErrNotFound, `"nope" is no card's name here`},
 		{"a parent that may be two cards", []Planned{planned("b", "t_")}, "b", ErrNotFound, "beginning of several ids"},
-		{"a parent twice", []Planned{planned("a"), planned("b", "a", "a")}, "b", ErrInvalid, "named twice"},
+		{"a parent twice", []Planned{planned("a"), planned("b", "a", "a")}, "b", ErrInvalid, `its parent "a" is named twice`},
 		{"a key of another request", []Planned{planned("a"), other}, "kept", ErrState, "another title or body"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

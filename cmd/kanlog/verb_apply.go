@@ -15,12 +15,12 @@ func applyCmd(a *app) *cobra.Command {
 		Use:   "apply FILE|-",
 		Short: "Put a whole graph of cards on the board, all or nothing",
 		Long: `apply reads cards from a file, YAML or JSON (- for stdin), puts them on the board in
-one commit and prints which card has which id. The fields of a card are name,
-title, body, assignee, parents, priority, key, tenant, tags, max_runtime,
-max_retries, workspace, branch, not_before, triage (true) and blocked (a reason);
-they mean what the flags of create mean. Parents are names of cards in the file, in
-any order, or ids of cards on the board; where both are meant by a word, the name
-wins.
+one commit and prints which card has which id. Each card needs a name, which no other
+card in the file has, and a title. It may have body, assignee, reviewer, parents,
+priority, key, tenant, tags, max_runtime, max_retries, workspace, branch, not_before,
+triage (true) and blocked (a reason); they mean what the flags of create mean. Parents
+are names of cards in the file, in any order, or ids of cards on the board; where both
+are meant by a word, the name wins.
 
 A card with a key is created once: applied again it is left as it is. A card
 without a key is created each time.`,
