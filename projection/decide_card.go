@@ -65,10 +65,10 @@ func (d *Draft) check() error {
 		return invalid("max runtime %s is shorter than a second", d.MaxRuntime)
 	}
 	if len(d.Tags) > MaxTags {
-		return invalid("%d tags; at most %d are kept", len(d.Tags), MaxTags)
+		return invalid("%d tags; a card may have at most %d", len(d.Tags), MaxTags)
 	}
 	if len(d.Parents) > MaxParents {
-		return invalid("%d parents; at most %d are kept", len(d.Parents), MaxParents)
+		return invalid("%d parents; a card may have at most %d", len(d.Parents), MaxParents)
 	}
 	for _, tag := range d.Tags {
 		if tag == "" {
@@ -314,7 +314,7 @@ func Assign(id, assignee string, w Writer) Decider {
 // checkMetadata refuses what is not one JSON value.
 func checkMetadata(b []byte) error {
 	if len(b) > MaxMetadata {
-		return invalid("the metadata has %d bytes; at most %d are kept", len(b), MaxMetadata)
+		return invalid("the metadata has %d bytes; it may have at most %d", len(b), MaxMetadata)
 	}
 	if len(b) > 0 && (!json.Valid(b) || !utf8.Valid(b)) {
 		return invalid("the metadata is not JSON in UTF-8")

@@ -139,7 +139,7 @@ func (l Limits) recorded(p eventlog.Payload) (Limits, bool) {
 // checkText refuses what cannot be kept or shown: too long, not UTF-8, NUL.
 func checkText(what, s string, limit int) error {
 	if len(s) > limit {
-		return invalid("%s has %d bytes; at most %d are kept", what, len(s), limit)
+		return invalid("%s has %d bytes; it may have at most %d", what, len(s), limit)
 	}
 	if !utf8.ValidString(s) {
 		return invalid("%s is not valid UTF-8", what)

@@ -230,21 +230,24 @@ func bodyOf(givenText bool, text string, givenFile bool, file string) (string, e
 	case !givenFile:
 		return text, nil
 	}
-	in := io.Reader(os.Stdin)
+	in, from := io.Reader(os.Stdin), "stdin"
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			return "", usage("--body-file: %v", err)
 		}
 		defer f.Close()
-		in = f
+		in, from = f, file
 	}
+	// No more is read than tells that it is too long: it may never end.
 	b, err := io.ReadAll(io.LimitReader(in, projection.MaxBody+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", usage("reading the body: %v", err)
-	}
-	if len(b) == 0 {
+	case len(b) == 0:
 		return "", usage("the body that was read is empty; leave it out if there is none")
+	case len(b) > projection.MaxBody:
+		return "", usage("the body in %s is too long: it may have at most %d bytes", from, projection.MaxBody)
 	}
 	return string(b), nil
 }
