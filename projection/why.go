@@ -86,10 +86,10 @@ func (v View) Why(t *Task, now eventlog.Time, w Admission) (string, error) {
 		return fmt.Sprintf("nobody is assigned; kanlog assign %s PROFILE, or kanlog work %s -- CMD", t.ID, t.ID), nil
 	case !w.Profiles[t.Starter()] && t.Lane() == LaneReview:
 		return fmt.Sprintf("no profile %q in the settings to review run %d: kanlog approve %s, or kanlog request-changes %s REASON, or kanlog work --assignee %s -- CMD, or [profiles.%s]",
-			t.Reviewer, t.ReviewedRun, t.ID, t.ID, t.Reviewer, t.Reviewer), nil
+			t.Reviewer, t.ReviewedRun, t.ID, t.ID, ShellWord(t.Reviewer), TOMLKey(t.Reviewer)), nil
 	case !w.Profiles[t.Starter()]:
 		return fmt.Sprintf("no profile %q in the settings: waits for a pull worker (kanlog work --assignee %s -- CMD), for kanlog claim, or for [profiles.%s]",
-			t.Starter(), t.Starter(), t.Starter()), nil
+			t.Starter(), ShellWord(t.Starter()), TOMLKey(t.Starter())), nil
 	}
 	if w.Full != nil {
 		if why := w.Full(t.Starter()); why != "" {

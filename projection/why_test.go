@@ -70,6 +70,16 @@ func TestWhy(t *testing.T) {
 		{"a back-off that has passed", func(b *board) { card(b); b.ends(b.start("a"), 1); b.wait(time.Hour) }, here, nil},
 		{"nobody is assigned", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "" }) }, here, []string{"nobody is assigned", "kanlog assign t_"}},
 		{"no profile", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "ann" }) }, here, []string{`no profile "ann"`, "[profiles.ann]"}},
+		{"no profile, and a name that neither a shell nor TOML takes bare", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = `ann "o'b` }) }, here,
+			[]string{`kanlog work --assignee 'ann "o'\''b' -- CMD`, `[profiles."ann \"o'b"]`}},
+		{"no profile, and a name that TOML does not take bare", func(b *board) { b.create("a", func(d *Draft) { d.Assignee = "jürgen" }) }, here,
+			[]string{"kanlog work --assignee 'jürgen' -- CMD", `[profiles."jürgen"]`}},
+		{"no profile of the reviewer, by such a name", func(b *board) {
+			b.create("a", func(d *Draft) { d.Reviewer = "a b" })
+			r := b.start("a")
+			b.must(RequestReview(b.id("a"), Answer{}, "", nil, b.worker("a", r)))
+			b.ends(r, 0)
+		}, here, []string{"kanlog work --assignee 'a b' -- CMD", `[profiles."a b"]`}},
 		{"a cap is reached", card, full, []string{"the cap of coder is reached"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -266,13 +266,7 @@ func asOwner(euid int, command string) string {
 	return "sudo " + command
 }
 
-// shellWord quotes a word for a shell where that is needed.
-func shellWord(s string) string {
-	if madeOf(s, alphanumeric+"_%+=:,./@-") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func shellWord(s string) string { return projection.ShellWord(s) }
 
 // some names the first of many.
 func some(names []string, most int) string {
