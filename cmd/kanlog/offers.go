@@ -45,7 +45,9 @@ var offers = map[string]func(o offer) bool{
 		}, o.writer)
 	}),
 	// These answer for a run, which may be given by --run behind the id.
-	"complete":  runs,
+	"complete": anyOf(runs, would(func(o offer) projection.Decider {
+		return projection.Complete(o.task.ID, projection.Answer{}, o.writer)
+	})),
 	"heartbeat": runs,
 	"fail":      runs,
 	"block": anyOf(runs, would(func(o offer) projection.Decider {
