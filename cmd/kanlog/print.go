@@ -183,6 +183,10 @@ func (a *app) age(t eventlog.Time) string {
 // due says when something that was set for a moment comes, or came.
 func (a *app) due(t eventlog.Time) string {
 	if t > a.now {
+		// A duration ends after 292 years, and people write 9999 for never.
+		if days := time.Duration(t-a.now) / (24 * time.Hour / time.Microsecond); days >= 2 {
+			return fmt.Sprintf("in %dd", days)
+		}
 		return "in " + brief(t.Since(a.now))
 	}
 	return a.age(t)

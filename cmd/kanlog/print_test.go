@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"kanlog/eventlog"
 )
 
 func TestClean(t *testing.T) {
@@ -63,6 +65,15 @@ func TestAgeAndDue(t *testing.T) {
 		at := a.now.Add(d)
 		if got := [2]string{a.age(at), a.due(at)}; got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	for moment, want := range map[string]string{"2400-01-01T00:00:00Z": "in 137378d", "9999-12-31T00:00:00Z": "in 2913220d"} {
+		at, err := time.Parse(time.RFC3339, moment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.due(eventlog.TimeOf(at)); got != want {
+			t.Errorf("%s: %q, want %q", moment, got, want)
 		}
 	}
 	if a.age(0) != "-" || a.due(0) != "-" {
