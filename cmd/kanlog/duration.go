@@ -8,11 +8,11 @@ import (
 	"kanlog/projection"
 )
 
-// parseDuration reads 90, 30s, 15m, 2h, 1d, 1h30m: whole seconds, or what Go
-// writes, plus days. Negative values are refused.
+// parseDuration reads 90, 30s, 15m, 2h, 1d, 1h30m, 1d12h: whole seconds, or what Go
+// writes, with whole days before it. Negative values are refused.
 func parseDuration(s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, usage("%q is no duration: whole seconds (90) or a number with a unit (30s, 15m, 2h, 1d)", s)
+		return 0, usage("%q is no duration: whole seconds (90) or a number with a unit (30s, 15m, 2h, 1d, 1d12h)", s)
 	}
 	var d time.Duration
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -20,16 +20,21 @@ func parseDuration(s string) (time.Duration, error) {
 			return 0, usage("%q is too long: at most %s", s, projection.MaxDuration)
 		}
 		d = time.Duration(n) * time.Second
-	} else if days, ok := strings.CutSuffix(s, "d"); ok {
+	} else if days, rest, ok := strings.Cut(s, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 32)
-		if err != nil {
-			return bad()
+		if err != nil || strings.Trim(rest[:min(1, len(rest))], "0123456789") != "" {
+			return bad() // also for a sign behind the days
 		}
-		// Compared in days: the product may run over and come out short.
-		if n > int64(projection.MaxDuration/(24*time.Hour)) {
+		if rest != "" {
+			if d, err = time.ParseDuration(rest); err != nil {
+				return bad()
+			}
+		}
+		// Compared before they are added: the sum may run over and come out short.
+		if n > int64(projection.MaxDuration/(24*time.Hour)) || d > projection.MaxDuration {
 			return 0, usage("%q is too long: at most %s", s, projection.MaxDuration)
 		}
-		d = time.Duration(n) * 24 * time.Hour
+		d += time.Duration(n) * 24 * time.Hour
 	} else if d, err = time.ParseDuration(s); err != nil {
 		return bad()
 	}
