@@ -84,20 +84,22 @@ func fence(v View, verb, id string, w Writer) (*Task, *Run, Decision, error) {
 }
 
 func fenced(v View, verb string, t *Task, w Writer) (Decision, error) {
-	var err error
-	switch {
-	case w.Run == 0:
-		err = refuse(ErrFenced, t.ID, "%s refused: KANLOG_TASK is set but no run is given (KANLOG_RUN or --run), so it cannot be told whether this worker still owns the card", verb)
-	case t.CurrentRun == 0:
-		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not open any more%s", verb, w.Run, endedAs(v, t.ID, w.Run))
-	default:
-		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not the card's open run, which is %d%s", verb, w.Run, t.CurrentRun, endedAs(v, t.ID, w.Run))
-	}
 	// Numbers nobody ever had are refused without a trace: the log must not
 	// grow with what a script makes up.
 	known := w.Run == 0
 	if r, e := v.Run(w.Run); e == nil && r != nil && r.Task == t.ID {
 		known = true
+	}
+	var err error
+	switch {
+	case w.Run == 0:
+		err = refuse(ErrFenced, t.ID, "%s refused: KANLOG_TASK is set but no run is given (KANLOG_RUN or --run), so it cannot be told whether this worker still owns the card", verb)
+	case !known && t.CurrentRun == 0:
+		err = refuse(ErrFenced, t.ID, "%s refused: no run %d is open%s", verb, w.Run, endedAs(v, t.ID, w.Run))
+	case t.CurrentRun == 0:
+		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not open any more%s", verb, w.Run, endedAs(v, t.ID, w.Run))
+	default:
+		err = refuse(ErrFenced, t.ID, "%s refused: run %d is not the card's open run, which is %d%s", verb, w.Run, t.CurrentRun, endedAs(v, t.ID, w.Run))
 	}
 	if !known || v.r.Get(tabFenced, cat(under(t.ID), num(w.Run))) != nil {
 		return Decision{}, err

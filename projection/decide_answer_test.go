@@ -76,6 +76,8 @@ func TestComplete(t *testing.T) {
 		{name: "done before", given: func(b *board) { card(b); b.must(Complete(b.id("a"), Answer{}, Writer{})) }, when: byOperator, kind: ErrState, says: "already done"},
 		{name: "twice by the same worker", given: func(b *board) { started(b); b.must(Complete(b.id("a"), Answer{}, own(b))) }, when: complete,
 			kind: ErrFenced, says: "run 2 is not open any more (it ended as completed", want: "fenced"},
+		{name: "by a run that nobody had", given: card, kind: ErrFenced, says: "no run 999 is open (the card never had such a run",
+			when: func(b *board) Decider { return Complete(b.id("a"), Answer{}, Writer{Run: 999}) }},
 		{name: "no such card", given: card, kind: ErrNotFound, says: "t_none",
 			when: func(*board) Decider { return Complete("t_none", Answer{}, Writer{}) }},
 		{name: "a summary too long", given: started, when: with(Answer{Summary: strings.Repeat("x", MaxSummary+1)}), kind: ErrInvalid, says: "the summary has 16385 bytes"},
