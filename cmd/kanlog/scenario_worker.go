@@ -15,8 +15,34 @@ import (
 	"kanlog/cmd/internal/scenario"
 )
 
-// leftBehind is what the process is called by that a worker leaves behind.
-const leftBehind = "left-behind"
+const (
+	scenarioWorkerVerb = "scenario-worker"
+	ignoreTerm         = "ignore-term"
+	// leftBehind is what the process is called by that a worker leaves behind.
+	leftBehind = "left-behind"
+)
+
+// heldTerm keeps a SIGTERM that comes before the script was read, which says whether
+// it is ignored. Only after that was it ignored once, and a scenario that ended its
+// worker as soon as it saw it had another end from time to time.
+var heldTerm = make(chan os.Signal, 1)
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == scenarioWorkerVerb {
+		signal.Notify(heldTerm, syscall.SIGTERM)
+	}
+}
+
+// heedTerm makes the process one that a SIGTERM ends, also one that was held.
+func heedTerm() {
+	signal.Stop(heldTerm)
+	select {
+	case <-heldTerm:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		hang() // until it has come
+	default:
+	}
+}
 
 // scenarioWorkerCmd is hidden: it stands in for the command of a profile in a
 // scenario, so that a scenario needs nothing but this program.
@@ -28,6 +54,7 @@ func scenarioWorkerCmd(a *app) *cobra.Command {
 		Args:   exactly(2, "the file with its script, and a profile"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[0] == leftBehind {
+				heedTerm()
 				hang()
 			}
 			id := os.Getenv("KANLOG_TASK")
@@ -40,6 +67,9 @@ func scenarioWorkerCmd(a *app) *cobra.Command {
 			}
 			if b == nil {
 				b = scenario.Behaviour{{"block", fmt.Sprintf("no real worker is started in a scenario; say what stands in for it: worker %s complete", args[1])}}
+			}
+			if b[0][0] != ignoreTerm {
+				heedTerm()
 			}
 			for _, step := range b {
 				if code, over, err := a.scriptedStep(step); err != nil || over {
@@ -65,7 +95,7 @@ func (a *app) scriptedStep(step scenario.Step) (code int, over bool, err error) 
 		return code, true, err
 	case "hang":
 		hang()
-	case "ignore-term":
+	case ignoreTerm:
 		signal.Ignore(syscall.SIGTERM)
 		hang()
 	case "sleep":
@@ -73,7 +103,7 @@ func (a *app) scriptedStep(step scenario.Step) (code int, over bool, err error) 
 		time.Sleep(d)
 		return 0, err != nil, err
 	case "fork":
-		cmd, err := scripted("scenario-worker", leftBehind, leftBehind)
+		cmd, err := scripted(scenarioWorkerVerb, leftBehind, leftBehind)
 		if err == nil {
 			err = cmd.Start()
 		}
