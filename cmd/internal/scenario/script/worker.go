@@ -18,6 +18,10 @@ import (
 	"kanlog/cmd/internal/scenario"
 )
 
+// beginWait bounds the wait for a scripted worker to begin: a run that is not of one,
+// as of kanlog work, never says that it has.
+const beginWait = 5 * time.Second
+
 // clock OFFSET moves the clock of all that follows. A supervisor that runs keeps the
 // one it was started with.
 func (b *Bench) clock(ts *testscript.TestScript, neg bool, args []string) {
@@ -33,8 +37,34 @@ func (b *Bench) clock(ts *testscript.TestScript, neg bool, args []string) {
 	if err != nil {
 		ts.Fatalf("clock: %s: %v", name, err)
 	}
+	b.workersBegin(ts)
 	ts.Setenv(name, (was + by).String())
 	ts.Logf("for all that follows it is %s", time.Now().Add(was+by).UTC().Format("2006-01-02 15:04:05Z"))
+}
+
+// workersBegin waits until the scripted workers that run have begun with their
+// scripts. A run is on record before its command is there, and the hours that the
+// clock jumps over are time in which a worker would have begun long ago: one that is
+// to ignore SIGTERM would be ended by it while the program still starts.
+func (b *Bench) workersBegin(ts *testscript.TestScript) {
+	out, err := b.CommandOf(ts, []string{"kanlog", "ps", "--json"}).Output()
+	if err != nil {
+		return // no board yet
+	}
+	const running = `map(select(.state == "running" and .log != null) | .assignee + "\t" + .log) | join("\n")`
+	list, err := Query(running, out)
+	ts.Check(err)
+	for line := range strings.Lines(list) {
+		profile, log, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if _, err := os.Stat(scenario.ScriptOf(ts.Getenv("WORK"), profile)); err != nil {
+			continue // no scripted one
+		}
+		for late := time.Now().Add(beginWait); time.Now().Before(late); time.Sleep(10 * time.Millisecond) {
+			if said, _ := os.ReadFile(log); strings.Contains(string(said), "scripted: ") {
+				break
+			}
+		}
+	}
 }
 
 // worker PROFILE BEHAVIOUR... writes what stands in for a profile's command.
