@@ -26,7 +26,7 @@ func Link(parent, child string, w Writer) Decider {
 			return already(child, "linked before"), nil
 		}
 		if len(parents) >= MaxParents {
-			return Decision{}, refuse(ErrState, child, "has %d parents; it may have at most %d", len(parents), MaxParents)
+			return Decision{}, refuse(ErrState, child, "has %d parents already; it may have at most %d", len(parents), MaxParents)
 		}
 		if cycle := v.path(parent, child); cycle != nil {
 			return Decision{}, refuse(ErrState, child, "cannot wait for %s: that closes the cycle %s", parent, nameCycle(cycle))

@@ -186,7 +186,7 @@ func TestLink(t *testing.T) {
 			says:  "closes the cycle t_"},
 		{name: "a cycle through cards that are done is one all the same", kind: ErrState, says: "closes the cycle", when: link("a", "p"),
 			given: func(b *board) { waiting(b); b.done("p", "a"); b.must(Reopen(b.id("p"), "x", Writer{})) }},
-		{name: "too many", kind: ErrState, says: "has 256 parents; at most 256", when: link("p", "a"),
+		{name: "too many", kind: ErrState, says: "has 256 parents already; it may have at most 256", when: link("p", "a"),
 			given: func(b *board) {
 				b.create("p")
 				var all []string
