@@ -333,6 +333,23 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 	}
 }
 
+// TestDocumentsSayWhatScenariosShow: sentences that once said something else than the
+// program does. Whoever changes one changes its scenario with it.
+func TestDocumentsSayWhatScenariosShow(t *testing.T) {
+	for _, c := range []struct{ doc, says, scenario string }{
+		{"README.md", "It exits with 0 once the command has answered, whatever the answer (`fail`, `block` and `defer` are some too)", "work_runs_a_command_here"},
+		{"README.md", "but for two: `logs` prints what a run wrote, and `watch` draws on a terminal; both refuse it with 2", "watch_shows_the_board"},
+		{"docs/daemon.md", "Other verbs refuse it, but not `stop`, which says so and goes on with the defaults", "settings_broken_and_daemons"},
+		{"docs/daemon.md", "begun with a bad `config.toml` says so and exits with 2 at once; `--all-boards` begins", "settings_broken_and_daemons"},
+		{"docs/doctor.md", "no card of it is started until that is mended: they stay ready, no attempt is made or counted", "fault_c073_the_command_is_not_there"},
+	} {
+		if text := strings.Join(strings.Fields(readDoc(t, c.doc)), " "); !strings.Contains(text, c.says) {
+			t.Errorf("%s does not say %q, which testdata/%s.txtar shows", c.doc, c.says, c.scenario)
+		}
+		readDoc(t, "testdata/"+c.scenario+".txtar")
+	}
+}
+
 // TestDocumentedBuiltInBounds: the two numbers that settings cannot change.
 func TestDocumentedBuiltInBounds(t *testing.T) {
 	text := strings.Join(strings.Fields(readDoc(t, "docs/settings.md")), " ")
