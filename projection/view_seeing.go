@@ -36,6 +36,9 @@ func (r *Run) State() string {
 	return StateStarting
 }
 
+// CheckProfileName refuses a name that no card can have as its assignee or reviewer.
+func CheckProfileName(name string) error { return checkName("the name", name) }
+
 // Peek is View for those who would rather have no answer than change a file:
 // tables of another format are an error, not a reason to rebuild.
 func (s *Store) Peek(fn func(View) error) error {

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,13 +168,46 @@ func (s *settings) file(path string) error {
 	if err != nil {
 		return unreadable("settings", err)
 	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff")) // some editors begin every file with it, and nobody sees it
 	var f fileSettings
 	dec := toml.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
 		return settingsError(path, err)
 	}
+	if err := exactKeys(path, b); err != nil {
+		return err
+	}
 	return s.apply(path, b, &f)
+}
+
+// exactKeys refuses what the parser takes for a key whatever its case: of two
+// spellings of one key it would keep the last, and say nothing.
+func exactKeys(path string, text []byte) error {
+	var whole map[string]any
+	if err := toml.Unmarshal(text, &whole); err != nil {
+		return settingsError(path, err)
+	}
+	check := func(table map[string]any, at ...string) error {
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			if full := append(slices.Clone(at), key); !slices.Contains(knownKeys(full), key) {
+				return unknownKey(path, lineOf(text, strings.Join(at, "."), key), full)
+			}
+		}
+		return nil
+	}
+	if err := check(whole); err != nil {
+		return err
+	}
+	profiles, _ := whole["profiles"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		if p, ok := profiles[name].(map[string]any); ok {
+			if err := check(p, "profiles", name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // settingsError names file, line and key of what the parser refused.
@@ -182,8 +216,7 @@ func settingsError(path string, err error) error {
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		e := strict.Errors[0]
 		row, _ := e.Position()
-		key := strings.Join(e.Key(), ".")
-		return usage("%s:%d: unknown key %q; known are: %s", path, row, key, strings.Join(knownKeys(e.Key()), ", "))
+		return unknownKey(path, row, e.Key())
 	}
 	var d *toml.DecodeError
 	if errors.As(err, &d) {
@@ -202,6 +235,21 @@ func settingsError(path string, err error) error {
 	return usage("%s: %v", path, err)
 }
 
+// unknownKey names a key that is not there, and the one that may be meant.
+func unknownKey(path string, line int, key []string) error {
+	known, wrong, hint := knownKeys(key), key[0], ""
+	if ofProfile(key) {
+		wrong = key[2]
+	}
+	if near := nearest(wrong, slices.Clone(known)); near != "" {
+		hint = " (did you mean " + near + "?)"
+	}
+	return usage("%s:%d: unknown key %q%s; known are: %s", path, line, strings.Join(key, "."), hint, strings.Join(known, ", "))
+}
+
+// ofProfile tells whether a key is one within a profile.
+func ofProfile(key []string) bool { return len(key) > 2 && key[0] == "profiles" }
+
 // unreadable is a wrong file (a directory, one of another user), unless the
 // machine failed: then nobody gave a bad value.
 func unreadable(what string, err error) error {
@@ -211,8 +259,8 @@ func unreadable(what string, err error) error {
 	return usage("%s: %v", what, err)
 }
 
-func knownKeys(at toml.Key) []string {
-	if len(at) > 2 && at[0] == "profiles" {
+func knownKeys(at []string) []string {
+	if ofProfile(at) {
 		return []string{"command", "max_in_progress", "max_runtime", "on_clean_exit", "wrap", "stdin", "dirty_workspace", "reviewer", "pass_env", "env"}
 	}
 	return []string{
@@ -233,12 +281,15 @@ func lineOf(text []byte, table, key string) int {
 		if strings.HasPrefix(l, "[") {
 			head, _, _ := strings.Cut(strings.TrimLeft(l, "["), "]")
 			at = plain.Replace(head) + "."
+			if strings.HasPrefix(at, want+".") {
+				return i + 1
+			}
 			continue
 		}
 		k, v, ok := strings.Cut(l, "=")
 		name := at + plain.Replace(k)
 		inline := strings.HasPrefix(want, name+".") && strings.HasPrefix(strings.TrimSpace(v), "{")
-		if ok && (name == want || inline) {
+		if ok && (name == want || strings.HasPrefix(name, want+".") || inline) {
 			return i + 1
 		}
 	}
@@ -264,12 +315,10 @@ func (s *settings) apply(path string, text []byte, f *fileSettings) error {
 	if f.AllowNetworkStore != nil {
 		s.allowNetwork = *f.AllowNetworkStore
 	}
-	names := make([]string, 0, len(f.Profiles))
-	for name := range f.Profiles {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(f.Profiles)) {
+		if err := profileName(name); err != nil {
+			return bad("profiles", name, "%v", err)
+		}
 		p, err := profileWith(s.policy.Profiles[name], path, name, f.Profiles[name], bad)
 		if err != nil {
 			return err

@@ -88,6 +88,9 @@ func profileWith(p tick.Profile, path, name string, fp fileProfile, bad func(tab
 		if strings.TrimSpace(*fp.Reviewer) == "" {
 			return p, bad(table, "reviewer", "it is empty; leave it out for a person")
 		}
+		if err := profileName(*fp.Reviewer); err != nil {
+			return p, bad(table, "reviewer", "%v; leave it out for a person", err)
+		}
 		p.Reviewer = *fp.Reviewer
 	}
 	if fp.PassEnv != nil {
@@ -108,6 +111,15 @@ func profileWith(p tick.Profile, path, name string, fp fileProfile, bad func(tab
 		p.Env = fp.Env
 	}
 	return p, nil
+}
+
+// profileName refuses what create takes for no assignee: a profile of such a name
+// would stand there, and no card could ever be its.
+func profileName(name string) error {
+	if checkGiven("assignee", name) != nil {
+		return fmt.Errorf("%q can be no card's assignee; give it another name", name)
+	}
+	return projection.CheckProfileName(name)
 }
 
 // beside gives a program that is named with a slash its place beside the settings

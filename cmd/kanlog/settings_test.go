@@ -166,6 +166,21 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}{
 		"unknown key":             {"failure_limit = 2\nclaim_tll = '5m'\n", []string{":2:", `"claim_tll"`, "claim_ttl"}},
 		"unknown profile key":     {"[profiles.w]\ncommand = ['x']\nmax_runtme = '1h'\n", []string{":3:", "profiles.w.max_runtme", "max_runtime"}},
+		"another case":            {"failure_limit = 2\nFailure_Limit = 1\n", []string{":2:", `unknown key "Failure_Limit" (did you mean failure_limit?)`}},
+		"another case alone":      {"\nCLAIM_TTL = '5m'\n", []string{":2:", "did you mean claim_ttl?"}},
+		"profile in another case": {"[profiles.w]\ncommand = ['x']\nMax_Runtime = '1h'\n", []string{":3:", `"profiles.w.Max_Runtime" (did you mean max_runtime?)`}},
+		"dotted in another case":  {"\nprofiles.w.Command = ['x']\n", []string{":2:", "did you mean command?"}},
+		"table in another case":   {"failure_limit = 2\n[Profiles.w]\ncommand = ['x']\n", []string{":2:", `"Profiles" (did you mean profiles?)`}},
+		"profile none":            {"failure_limit = 2\n[profiles.none]\ncommand = ['x']\n", []string{":2:", `profiles.none: "none" can be no card's assignee`}},
+		"profile of no name":      {"failure_limit = 2\n[profiles.\"\"]\ncommand = ['x']\n", []string{":2:", `"" can be no card's assignee`}},
+		"profile of blanks":       {"[profiles.\"  \"]\ncommand = ['x']\n", []string{":1:", "can be no card's assignee"}},
+		"profile with a blank":    {"[profiles.\"w \"]\ncommand = ['x']\n", []string{":1:", `the name "w " begins or ends with a blank`}},
+		"profile on two lines":    {"[profiles.\"a\\nb\"]\ncommand = ['x']\n", []string{":1:", "control character"}},
+		"profile too long":        {"[profiles." + strings.Repeat("w", 129) + "]\ncommand = ['x']\n", []string{":1:", "129 bytes; at most 128"}},
+		"reviewer none":           {"[profiles.w]\ncommand = ['x']\nreviewer = 'none'\n", []string{":3:", "profiles.w.reviewer", "leave it out for a person"}},
+		"reviewer with a blank":   {"[profiles.w]\ncommand = ['x']\nreviewer = ' r'\n", []string{":3:", "begins or ends with a blank"}},
+		"reviewer on two lines":   {"[profiles.w]\ncommand = ['x']\nreviewer = \"a\\u001bb\"\n", []string{":3:", "control character"}},
+		"reviewer too long":       {"[profiles.w]\ncommand = ['x']\nreviewer = '" + strings.Repeat("r", 129) + "'\n", []string{":3:", "129 bytes; at most 128"}},
 		"unknown table":           {"[profile.w]\ncommand = ['x']\n", []string{":1:", "profile", "profiles"}},
 		"not TOML":                {"failure_limit = 2\n[profiles.w\n", []string{":2:"}},
 		"key twice":               {"failure_limit = 2\nfailure_limit = 3\n", []string{":2:", "failure_limit"}},
@@ -196,6 +211,18 @@ func TestSettingsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Some editors put a byte order mark before every file.
+func TestSettingsBehindAByteOrderMark(t *testing.T) {
+	home, board := settingsDirs(t, "\ufefffailure_limit = 3\n", "")
+	got, err := loadSettings(home, board)
+	if err != nil || got.policy.Limits.FailureLimit != 3 {
+		t.Errorf("failure_limit %d, %v", got.policy.Limits.FailureLimit, err)
+	}
+	home, board = settingsDirs(t, "\ufefffailure_limit = 0\n", "")
+	_, err = loadSettings(home, board)
+	wantSettingsError(t, err, "config.toml:1: failure_limit")
 }
 
 func TestUnreadableSettings(t *testing.T) {
