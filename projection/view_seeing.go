@@ -36,6 +36,16 @@ func (r *Run) State() string {
 	return StateStarting
 }
 
+// OverdueSince is when a run's time was over, if it goes on and nobody has asked for its
+// end: only a tick does that. Else it is 0.
+func (r *Run) OverdueSince(now eventlog.Time) eventlog.Time {
+	until := r.Until(now)
+	if until.IsZero() || r.State() != StateRunning || now < eventlog.TimeOf(until) {
+		return 0
+	}
+	return eventlog.TimeOf(until)
+}
+
 // CheckProfileName refuses a name that no card can have as its assignee or reviewer.
 func CheckProfileName(name string) error { return checkName("the name", name) }
 

@@ -35,6 +35,24 @@ func TestState(t *testing.T) {
 	}
 }
 
+// A run whose time is over is overdue from the moment by which a tick would judge it
+// until somebody asks for its end.
+func TestOverdueSince(t *testing.T) {
+	b := newBoard(t)
+	b.create("a", func(d *Draft) { d.MaxRuntime = time.Minute })
+	b.start("a")
+	over := b.run(2).SpawnedAt.Add(time.Minute)
+	for _, c := range []struct{ now, want eventlog.Time }{{over - 1, 0}, {over, over}, {over.Add(time.Hour), over}} {
+		equal(t, "overdue since", b.run(2).OverdueSince(c.now), c.want)
+	}
+	b.must(RequestEnd(EndRequest{Run: 2, Reason: EndMaxRuntime}))
+	equal(t, "its end was asked for", b.run(2).OverdueSince(over), 0)
+
+	b = newBoard(t)
+	started(b)
+	equal(t, "no limit", b.run(2).OverdueSince(over.Add(time.Hour)), 0)
+}
+
 // Which cards nothing but a person moves, and because of which.
 func TestStuck(t *testing.T) {
 	b := newBoard(t)

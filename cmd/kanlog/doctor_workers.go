@@ -60,6 +60,7 @@ func (d *doctor) runFinding(look *look, r *projection.Run) (finding, bool) {
 			return found(sevWarning, subject, fmt.Sprintf("the supervisor of %s, process %d, is stopped", of, r.PID),
 				"it neither passes a signal on nor books the end of its worker", fmt.Sprintf("kill -CONT %d", r.PID)), true
 		}
+		return d.overdueFinding(r, e)
 	case r.Origin == projection.OriginDispatch:
 		if e := look.Claimer(r); e.Answer == tick.Dead {
 			return found(sevWarning, subject, of+" was claimed and its dispatcher is gone: "+e.Why,
@@ -67,6 +68,23 @@ func (d *doctor) runFinding(look *look, r *projection.Run) (finding, bool) {
 		}
 	}
 	return finding{}, false
+}
+
+// overdueFinding finds a run whose time is over and whose end nobody has asked for.
+// Beside a daemon it is ended within a moment; one that does not is checkDaemon's.
+func (d *doctor) overdueFinding(r *projection.Run, e tick.Evidence) (finding, bool) {
+	since := r.OverdueSince(d.a.now)
+	if since == 0 || e.Answer == tick.Alive && d.a.daemonOf() != nil {
+		return finding{}, false
+	}
+	subject := fmt.Sprintf("run %d", r.ID)
+	message := fmt.Sprintf("run %d of %s is over its time (max_runtime) since %s and goes on", r.ID, r.Task, since)
+	if e.Answer != tick.Alive {
+		return found(sevWarning, subject, message+": its process can neither be proven nor ruled out: "+e.Why,
+			"what is not proven is never signalled. Look first whether something of it still works",
+			d.run("reclaim", r.Task, "--force", "--reason", "looked after by hand")), true
+	}
+	return found(sevWarning, subject, message, "a tick ends it, and none came: the card, a slot and what the worker costs wait for the next one", d.run("dispatch")), true
 }
 
 // strayPause is how long a process may take to end behind its last booking.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kanlog/eventlog"
 	"kanlog/projection"
 )
 
@@ -17,6 +18,8 @@ func psCmd(a *app) *cobra.Command {
 
   starting  claimed; its supervisor has not registered yet
   running   its command runs under a supervisor
+  overdue   the same, and its max runtime is over: a tick has to end it (kanlog
+            dispatch, kanlog daemon). --json has running, and overdue_since
   ending    its end was asked for and is not confirmed yet
   retained  it was answered or closed, and its process may still live
   manual    claimed by hand: a lease and no process
@@ -35,9 +38,10 @@ it looks at no process.`,
 // activeJSON is a run with what ps says of it beside.
 type activeJSON struct {
 	*runJSON
-	Title          string  `json:"title"`
-	State          string  `json:"state"`
-	RunningSeconds float64 `json:"running_seconds"`
+	Title          string        `json:"title"`
+	State          string        `json:"state"`
+	RunningSeconds float64       `json:"running_seconds"`
+	OverdueSince   eventlog.Time `json:"overdue_since"`
 }
 
 func (a *app) ps() error {
@@ -53,7 +57,7 @@ func (a *app) ps() error {
 			if err != nil {
 				return err
 			}
-			forms = append(forms, &activeJSON{a.newRunJSON(r), t.Title, r.State(), a.now.Since(r.StartedAt).Seconds()})
+			forms = append(forms, &activeJSON{a.newRunJSON(r), t.Title, r.State(), a.now.Since(r.StartedAt).Seconds(), r.OverdueSince(a.now)})
 		}
 		return nil
 	})
@@ -69,10 +73,21 @@ func (a *app) ps() error {
 	return a.table(func(w io.Writer) {
 		fmt.Fprintln(w, "ID\tRUN\tSTATE\tASSIGNEE\tPID\tFOR\tHEARTBEAT\tLEASE\tTITLE")
 		for i, r := range runs {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Task, r.ID, forms[i].State, cell(orDash(r.Assignee, r.Holder)),
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Task, r.ID, a.psState(r), cell(orDash(r.Assignee, r.Holder)),
 				psPID(r), brief(a.now.Since(r.StartedAt)), a.age(r.LastHeartbeat), a.lease(r), cell(forms[i].Title))
 		}
 	})
+}
+
+// overdue is what a table says of a run that should have ended. For scripts it is
+// running still.
+const overdue = "overdue"
+
+func (a *app) psState(r *projection.Run) string {
+	if r.OverdueSince(a.now) != 0 {
+		return overdue
+	}
+	return r.State()
 }
 
 func psPID(r *projection.Run) string {
