@@ -22,6 +22,10 @@ var longColumns = []string{"TITLE", "WHY", "WHAT", "ASSIGNEE", "HOLDER"}
 // that is narrower than that breaks the lines itself.
 const leastColumn = 8
 
+// mostTitle is how much of a title is shown where columns stand behind it: one long
+// title would push them out of sight in every row. --json has all of it.
+const mostTitle = 60
+
 // colourColumns hold one word of ours, which wordColours may colour.
 var colourColumns = []string{"STATUS", "OUTCOME", "STATE"}
 
@@ -52,6 +56,9 @@ func layOut(rows [][]string, s screen) string {
 		heads[i] = strings.TrimSpace(h)
 	}
 	widths := columnWidths(rows)
+	if i := slices.Index(heads, "TITLE"); i >= 0 && i < len(heads)-1 {
+		widths[i] = min(widths[i], mostTitle)
+	}
 	if s.width > 0 {
 		narrow(widths, heads, s.width)
 	}
@@ -127,7 +134,7 @@ func cutText(text string, width int) string {
 // the terminal: green goes well, red needs somebody, yellow waits for somebody.
 var wordColours = map[string]int{
 	"done": 32, "completed": 32, "running": 36, "open": 36, "starting": 36,
-	"blocked": 31, "crashed": 31, "failed": 31, "timed_out": 31, "spawn_failed": 31, "stale": 31,
+	"blocked": 31, "crashed": 31, "failed": 31, "timed_out": 31, overdue: 31, "spawn_failed": 31, "stale": 31,
 	"triage": 33, "review": 33, "review_requested": 33, "rate_limited": 33, "retained": 33, "ending": 33,
 	"archived": 2,
 }

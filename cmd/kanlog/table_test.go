@@ -80,6 +80,25 @@ func TestTableFitsTheScreen(t *testing.T) {
 	}
 }
 
+// One long title does not push what stands behind it out of sight, neither on a
+// terminal nor in a pipe; at the end of a line it is whole.
+func TestTableCutsLongTitles(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	rows := [][]string{{"ID", "TITLE", "WHY"}, {"a", long, "waits"}, {"b", "short", "waits"}}
+	for _, s := range []screen{{}, {width: 500}} {
+		got := layOut(rows, s)
+		if want := "a   " + strings.Repeat("x", mostTitle-1) + "…  waits\n"; !strings.Contains(got, want) {
+			t.Errorf("%+v: got\n%swant\n%s", s, got, want)
+		}
+		if want := "b   short" + strings.Repeat(" ", mostTitle-5) + "  waits\n"; !strings.HasSuffix(got, want) {
+			t.Errorf("%+v: got\n%swant\n%s", s, got, want)
+		}
+	}
+	if got := layOut([][]string{{"ID", "TITLE"}, {"a", long}}, screen{}); !strings.Contains(got, long) {
+		t.Errorf("a title at the end was cut:\n%s", got)
+	}
+}
+
 func TestTableColours(t *testing.T) {
 	rows := [][]string{{"ID", "STATUS", "TITLE"}, {"a", "done", "done"}, {"b", "todo", "x"}}
 	got := layOut(rows, screen{colour: true})
