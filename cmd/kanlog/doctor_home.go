@@ -75,6 +75,31 @@ func chown(owner int, home string) string {
 	return asOwner(os.Geteuid(), fmt.Sprintf("chown -R %d %s", owner, shellWord(home)))
 }
 
+// shut says why the caller cannot read and change what is at a path, nil if he can.
+func shut(path string) error {
+	need := uint32(unix.R_OK | unix.W_OK)
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		need |= unix.X_OK
+	}
+	return unix.Faccessat(unix.AT_FDCWD, path, need, unix.AT_EACCESS)
+}
+
+// opens is the command after which the caller can open a path: what is his own needs
+// other modes and no other owner. The first directory on the way that is shut decides,
+// since what is in it cannot be seen.
+func (d *doctor) opens(path string) string {
+	for _, at := range []string{d.a.home, filepath.Join(d.a.home, "boards"), d.a.boardDir, path} {
+		switch owner := ownerOf(at); {
+		case owner == -1 || shut(at) == nil:
+		case owner == os.Geteuid():
+			return "chmod u+rwX " + shellWord(at)
+		default:
+			return chown(os.Geteuid(), d.a.home)
+		}
+	}
+	return chown(os.Geteuid(), d.a.home)
+}
+
 // ownerOf is the user a file belongs to, -1 if that cannot be told.
 func ownerOf(path string) int {
 	if st, err := os.Stat(path); err == nil {
@@ -92,11 +117,11 @@ func (d *doctor) checkOwners() ([]finding, error) {
 	dirs, files := d.places()
 	home := ownerOf(d.a.home)
 	for _, path := range append(dirs, files...) {
-		err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK, unix.AT_EACCESS)
+		err := shut(path)
 		switch owner := ownerOf(path); {
 		case err != nil:
 			list = append(list, found(sevError, path, fmt.Sprintf("%s, of user %d, cannot be opened by you (user %d): %v", path, owner, os.Geteuid(), err),
-				"every command that needs it fails", chown(os.Geteuid(), d.a.home)))
+				"every command that needs it fails", d.opens(path)))
 			if path == d.a.home {
 				return list, nil // what is in it cannot be seen
 			}

@@ -52,7 +52,7 @@ func (d *doctor) settingsFix(path string, err error) string {
 	case serr == nil && st.IsDir():
 		return "mv " + shellWord(path) + " " + shellWord(path+".directory")
 	case unix.Access(path, unix.R_OK) == unix.EACCES:
-		return chown(os.Geteuid(), d.a.home)
+		return d.opens(path)
 	}
 	return edit(path, 1)
 }

@@ -61,7 +61,7 @@ func (d *doctor) storeFinding(err error) finding {
 	case errors.As(err, &busy):
 		return d.busyFinding(busy.Path)
 	case errors.Is(err, fs.ErrPermission):
-		return found(sevError, store, "the board cannot be opened: "+message, "every command fails", chown(os.Geteuid(), d.a.home))
+		return found(sevError, store, "the board cannot be opened: "+message, "every command fails", d.opens(store))
 	}
 	return found(sevError, store, "the board cannot be read: "+message, "every command fails", "kanlog list"+d.flags)
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -205,6 +208,41 @@ func TestDoctorLeavesOldTables(t *testing.T) {
 	kanlogSays(t, exitOK, "rebuild", "--home", home)
 	if out := kanlogSays(t, exitOK, "doctor", "--deep", "--home", home); !strings.HasSuffix(out, "checks, 0 findings\n") {
 		t.Errorf("after the rebuild: %s", out)
+	}
+}
+
+// A broken chain is met by whatever reads the log first; it is the store's fault all the
+// same, and one.
+func TestDoctorOfABrokenChain(t *testing.T) {
+	home := t.TempDir()
+	if err := os.Chmod(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{"one", "two", "three"} {
+		kanlogSays(t, exitOK, "create", title, "--triage", "--home", home)
+	}
+	db, err := bolt.Open(filepath.Join(home, "boards", "default", "board.db"), 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		log := tx.Bucket([]byte("log"))
+		key, entry := log.Cursor().First()
+		changed := bytes.Replace(entry, []byte("one"), []byte("eno"), 1)
+		if bytes.Equal(entry, changed) {
+			t.Error("the entry does not hold its title")
+		}
+		return log.Put(bytes.Clone(key), changed)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var list []finding
+	if err := json.Unmarshal([]byte(kanlogSays(t, exitStore, "doctor", "--json", "--home", home)), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != 1 || list[0].Severity != sevError || list[0].Check != "store" || !strings.Contains(list[0].Message, "(damaged)") {
+		t.Errorf("found %+v", list)
 	}
 }
 

@@ -155,14 +155,18 @@ func (d *doctor) examine() []finding {
 			continue
 		}
 		list, err := c.look(d)
-		if err != nil {
-			list = append(list, d.storeFinding(err))
-		}
 		d.ran++
 		for i := range list {
 			list[i].Check = c.name
 		}
 		all = append(all, atMost(list, maxFindings)...)
+		// Whichever check met it: it is the store's, and it is one.
+		if err != nil {
+			f := d.storeFinding(err)
+			if f.Check = "store"; !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
 	}
 	slices.SortStableFunc(all, bySeverity)
 	return all
