@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
 
 	"kanlog/eventlog"
 	"kanlog/projection"
@@ -45,7 +47,11 @@ func (a *app) readGraph(path string) (*graphFile, error) {
 		path = "stdin"
 	}
 	r := graphReader{app: a, graphFile: &graphFile{path: path}}
-	file, err := parser.ParseBytes(text, 0)
+	tokens, err := graphTokens(path, string(text))
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
@@ -68,6 +74,85 @@ func (a *app) readGraph(path string) (*graphFile, error) {
 	}
 	return r.graphFile, r.graph(whole)
 }
+
+// graphTokens cuts a file into tokens. What the parser would take minutes for it refuses
+// before: that goes over the rest of the file once more for each level. The tokens of a
+// large file are dear too, so its beginning is looked at first, and ever more of it.
+func graphTokens(path, text string) (token.Tokens, error) {
+	for size := 64 << 10; size < len(text); size *= 4 {
+		if _, err := scanGraph(path, text[:size], true); err != nil {
+			return nil, err
+		}
+	}
+	return scanGraph(path, text, false)
+}
+
+// scanGraph cuts a text into tokens and counts what stands in one another. Where it is the
+// beginning of one, what is wrong there may be the cut, and nothing behind it counts.
+func scanGraph(path, text string, cut bool) (all token.Tokens, err error) {
+	var s scanner.Scanner
+	s.Init(text)
+	var n nesting
+	for {
+		some, err := s.Scan()
+		if err == io.EOF { // anything else is among the tokens
+			return all, nil
+		}
+		for _, t := range some {
+			if cut && t.Type == token.InvalidType {
+				return nil, nil
+			}
+			if wrong := n.add(t); wrong != "" {
+				return nil, usage("%s:%d: %s", path, t.Position.Line, wrong)
+			}
+		}
+		all.Add(some...)
+	}
+}
+
+// maxNesting bounds what stands within one another; a graph needs four.
+const maxNesting = 64
+
+// nesting counts how deep the token at hand stands.
+type nesting struct {
+	open  int // brackets
+	marks int // anchors, aliases and tags, none of which is read
+	line  int
+	begun int // lists and mappings without brackets that begin in this line
+}
+
+// add takes the next token, and says what is too much, "" if nothing is.
+func (n *nesting) add(t *token.Token) string {
+	if t.Position.Line != n.line {
+		n.line, n.begun = t.Position.Line, 0
+	}
+	switch t.Type {
+	case token.SequenceStartType, token.MappingStartType:
+		n.open++
+	case token.SequenceEndType, token.MappingEndType:
+		n.open--
+	case token.AnchorType, token.AliasType, token.TagType:
+		n.marks++
+	case token.SequenceEntryType, token.MappingKeyType, token.MappingValueType:
+		if n.open == 0 {
+			n.begun++
+		}
+	}
+	switch {
+	case n.open > maxNesting:
+		return fmt.Sprintf("more than %d brackets stand in one another; a graph is cards: [{name: a, parents: [b]}]", maxNesting)
+	case n.open < 0:
+		return fmt.Sprintf("%q closes no bracket; one before it is missing, or this one is too much", t.Value)
+	case n.marks > maxNesting:
+		return noMarks
+	case n.begun > maxNesting:
+		return fmt.Sprintf("more than %d lists or mappings begin in one line; a graph is cards: [{name: a, parents: [b]}]", maxNesting)
+	}
+	return ""
+}
+
+// noMarks is said of what stands for something else.
+const noMarks = "anchors, aliases and tags are not read here; write it out"
 
 func graphText(path string) ([]byte, error) {
 	in := io.Reader(os.Stdin)
@@ -293,7 +378,7 @@ func (r *graphReader) text(node ast.Node) (string, error) {
 func (r *graphReader) plain(node ast.Node) error {
 	switch node.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode, *ast.TagNode:
-		return r.wrong(node, "anchors, aliases and tags are not read here; write it out")
+		return r.wrong(node, noMarks)
 	}
 	return nil
 }
