@@ -2,9 +2,12 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,19 @@ func TestManPages(t *testing.T) {
 	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "KANLOG", Section: "1", Source: "kanlog", Manual: "kanlog", Date: &day}, dir); err != nil {
 		t.Fatal(err)
 	}
+	finishManPages(t, root, dir)
+	whole, err := os.ReadFile(filepath.Join(dir, "kanlog.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		".SH VERBS", ".SH EXIT STATUS", ".SH ENVIRONMENT", "\\fBkanlog\\-create\\fP(1)\nPut a card on the board", ".TP\n\\fB6\\fP\nthe store is not good",
+		"\\fBKANLOG_HOME\\fP\nwhere boards live", "\\fBKANLOG_CLAIM_TTL\\fP\nin the place of the setting claim_ttl (15m)", "\\fBKANLOG_DEADLINE\\fP\nwhen its time is over",
+	} {
+		if !strings.Contains(string(whole), part) {
+			t.Errorf("kanlog(1) has no %q", part)
+		}
+	}
 	for _, cmd := range verbs {
 		if cmd.Name() == "help" {
 			continue // the library writes no page of it
@@ -66,6 +82,9 @@ func TestManPages(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 			continue
+		}
+		if strings.Contains(string(page), "1970") || strings.Contains(string(page), "[=") {
+			t.Errorf("the page of %s has a date that is none, or values of flags that are on or off", cmd.CommandPath())
 		}
 		for _, part := range []string{".SH NAME", ".SH SYNOPSIS"} {
 			if !strings.Contains(string(page), part) {
@@ -76,6 +95,107 @@ func TestManPages(t *testing.T) {
 			t.Errorf("the page of %s has no examples", cmd.CommandPath())
 		}
 	}
+}
+
+// finishManPages takes out what the library writes and nobody can use (a date that is
+// none, a value of each flag that is on or off), and gives kanlog(1) what it does not
+// know of: the verbs, the exit codes, the environment.
+func finishManPages(t *testing.T, root *cobra.Command, dir string) {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(dir, "kanlog*.1"))
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	more := manVerbs(root) + manSection("EXIT STATUS", manExits(t)) + manEnvironment(t)
+	for _, path := range pages {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.NewReplacer(`"Jan 1970"`, `""`, "[=false]", "", "[=true]", "").Replace(string(page))
+		if filepath.Base(path) == "kanlog.1" {
+			before, after, ok := strings.Cut(text, ".SH SEE ALSO")
+			if !ok {
+				t.Fatal("kanlog(1) has no SEE ALSO")
+			}
+			text = before + more + ".SH SEE ALSO" + after
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// manItem is a word and what it means.
+type manItem struct{ word, meaning string }
+
+func manSection(head string, items []manItem) string { return ".SH " + head + "\n" + manList(items) }
+
+func manList(items []manItem) string {
+	var b strings.Builder
+	for _, i := range items {
+		fmt.Fprintf(&b, ".TP\n\\fB%s\\fP\n%s\n", roff(i.word), roff(i.meaning))
+	}
+	return b.String()
+}
+
+// roff is text in which nothing is a command.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}
+
+func manVerbs(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(".SH VERBS\n")
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(&b, ".TP\n\\fB%s\\fP(1)\n%s\n", roff("kanlog-"+c.Name()), roff(c.Short))
+		}
+	}
+	return b.String()
+}
+
+// manExits are the exit codes as README has them.
+func manExits(t *testing.T) (items []manItem) {
+	t.Helper()
+	text := strings.Join(strings.Fields(readDoc(t, "README.md")), " ")
+	_, list, _ := strings.Cut(text, "Exit codes: ")
+	list, _, ok := strings.Cut(list, ". ")
+	for word := range strings.SplitSeq(list, ", ") {
+		code, meaning, _ := strings.Cut(word, " ")
+		items = append(items, manItem{code, meaning})
+	}
+	if !ok || len(items) != exitStore+1 || items[exitStore].word != strconv.Itoa(exitStore) {
+		t.Fatalf("README.md lists no exit codes from %d to %d: %q", exitOK, exitStore, list)
+	}
+	return items
+}
+
+// manEnvironment is what docs/settings.md says of the environment.
+func manEnvironment(t *testing.T) string {
+	t.Helper()
+	text := readDoc(t, "docs/settings.md")
+	rows := func(heading string) (items []manItem) {
+		for word, cells := range docRows(docSection(t, text, heading)) {
+			items = append(items, manItem{word, cells[len(cells)-1]})
+		}
+		return items
+	}
+	ofCall := rows("## Environment of a call")
+	for key, cells := range docRows(docSection(t, text, "## The board")) {
+		for _, name := range quoted(cells[4]) {
+			ofCall = append(ofCall, manItem{name, fmt.Sprintf("in the place of the setting %s (%s)", key, cells[2])})
+		}
+	}
+	ofWorker := rows("## Environment of a worker")
+	for _, items := range [][]manItem{ofCall, ofWorker} {
+		slices.SortFunc(items, func(x, y manItem) int { return strings.Compare(x.word, y.word) })
+	}
+	return manSection("ENVIRONMENT", ofCall) + ".SS What a worker finds\n" + manList(ofWorker)
 }
 
 // A flag has one default at most, and says it once.
