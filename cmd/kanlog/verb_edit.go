@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +15,7 @@ func editCmd(a *app) *cobra.Command {
 	var title, body, bodyFile, tenant, notBefore, result, reviewer string
 	var tags []string
 	var priority, retries int64
-	var maxRuntime duration
+	var maxRuntime ownRuntime
 	cmd := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change what a card asks for",
@@ -21,6 +23,7 @@ func editCmd(a *app) *cobra.Command {
 has read the card already; the next one sees the change.`,
 		Example: `  kanlog edit t_1a2b --title "fix the build on arm" --priority 5
   kanlog edit t_1a2b --not-before 2h
+  kanlog edit t_1a2b --max-runtime profile        # the limit of its profile again
   kanlog edit t_1a2b --tag urgent --tag arm       # these tags and no others; --tag none: no tags`,
 		Args: exactly(1, "one id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,8 +61,7 @@ has read the card already; the next one sees the change.`,
 				c.MaxRetries = &retries
 			}
 			if given("max-runtime") {
-				d := limitGiven(maxRuntime.std())
-				c.MaxRuntime = &d
+				c.MaxRuntime = &maxRuntime.limit
 			}
 			if given("not-before") {
 				var at eventlog.Time
@@ -98,12 +100,34 @@ has read the card already; the next one sees the change.`,
 	f.Var(&number[int64]{&priority}, "priority", "higher is started first")
 	f.StringVar(&tenant, "tenant", "", "the tenant, none for none")
 	f.StringArrayVar(&tags, "tag", nil, "the tags, all of them (repeatable), none for none")
-	f.Var(&maxRuntime, "max-runtime", "end a run after this long (0: never, whatever the profile says)")
+	f.Var(&maxRuntime, "max-runtime", "end a run after this long (0: never, whatever the profile says; profile: when that says)")
 	f.Var(&number[int64]{&retries}, "max-retries", "failed attempts before the card is blocked, 0 for the settings'")
 	f.StringVar(&notBefore, "not-before", "", "do not start before this moment (RFC 3339) or time from now (2h); none for at once")
 	f.StringVar(&reviewer, "reviewer", "", "the profile that reviews it, none for a person")
 	f.StringVar(&result, "result", "", "the result of a card that is done")
 	return cmd
+}
+
+// profilesRuntime is the word that gives a card the limit of its profile again. none
+// would read as no limit, which is 0.
+const profilesRuntime = "profile"
+
+// ownRuntime is a limit of a card's own as edit takes it.
+type ownRuntime struct {
+	duration
+	limit time.Duration
+}
+
+func (o *ownRuntime) Set(text string) error {
+	if text == profilesRuntime {
+		o.limit = 0
+		return nil
+	}
+	if err := o.duration.Set(text); err != nil {
+		return fmt.Errorf("%w, or %s for the limit of its profile", err, profilesRuntime)
+	}
+	o.limit = limitGiven(o.std())
+	return nil
 }
 
 // noneIsEmpty reads the word with which a value is taken away.
