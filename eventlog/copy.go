@@ -107,7 +107,7 @@ func (f *File) copyTo(b batches, head Head, fold func(*Tx, Commit) error) error 
 		return err
 	}
 	if headOf(last) != head {
-		return errReplaced
+		return ErrReplaced
 	}
 	return nil
 }

@@ -200,8 +200,8 @@ func TestRebuildOfAStoreThatWasReplaced(t *testing.T) {
 			mustWrite(t, f.store(), other)
 		}
 	}
-	if err := f.Rebuild(foldAuthors); !errors.Is(err, errReplaced) || errors.Is(err, ErrRefused) {
-		t.Errorf("%v, want %v and no word of damage", err, errReplaced)
+	if err := f.Rebuild(foldAuthors); !errors.Is(err, ErrReplaced) || errors.Is(err, ErrRefused) {
+		t.Errorf("%v, want %v and no word of damage", err, ErrReplaced)
 	}
 	unchanged(t, f.store(), other)
 	nothingAside(t, f.dir)

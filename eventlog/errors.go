@@ -35,8 +35,6 @@ var (
 // there now may be whole.
 var ErrReplaced = errors.New("another store came to its place meanwhile; look again")
 
-var errReplaced = ErrReplaced // for who meets it in here
-
 // BusyError names who holds a lock.
 type BusyError struct {
 	Path   string // the lock file

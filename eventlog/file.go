@@ -138,7 +138,7 @@ func (f *File) batches(from uint64, fn func(batch []Commit, entries [][]byte) er
 		events := 0
 		err := f.View(func(t *Tx) error {
 			if last != nil {
-				if err := t.goesOnFrom(headOf(*last)); err != nil {
+				if err := t.GoesOnFrom(headOf(*last)); err != nil {
 					return err
 				}
 			}

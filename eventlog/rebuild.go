@@ -133,7 +133,7 @@ func (f *File) catchUp(b batches, head Head, fold func(*Tx, Commit) error) error
 	}
 	return old.run(func(from *Tx) error {
 		// Another store may have come to this place meanwhile.
-		if err := from.goesOnFrom(head); err != nil {
+		if err := from.GoesOnFrom(head); err != nil {
 			return err
 		}
 		return copyLog(from, head.Commit+1, b, fold)
@@ -255,7 +255,7 @@ func trim(path string, made os.FileInfo) error {
 	}
 	defer file.Close()
 	if is, err := file.Stat(); err != nil || !os.SameFile(is, made) {
-		return errors.Join(err, fmt.Errorf("%s is not the file that was written: %w", path, errReplaced))
+		return errors.Join(err, fmt.Errorf("%s is not the file that was written: %w", path, ErrReplaced))
 	}
 	meta, err := checkPages(file)
 	if err != nil {

@@ -179,22 +179,18 @@ func (t *Tx) hashOf(n uint64) ([32]byte, error) {
 	return hash, nil
 }
 
-// goesOnFrom returns errReplaced if the log is not the one that had this head: another
-// store came to its place between two transactions.
-func (t *Tx) goesOnFrom(h Head) error {
+// GoesOnFrom is for who has read up to a head and reads on in another transaction:
+// ErrReplaced if that head is not in the log any more.
+func (t *Tx) GoesOnFrom(h Head) error {
 	if t.log.Sequence() < h.Commit {
-		return errReplaced
+		return ErrReplaced
 	}
 	hash, err := t.hashOf(h.Commit)
 	if err == nil && hash != h.Hash {
-		err = errReplaced
+		err = ErrReplaced
 	}
 	return err
 }
-
-// GoesOnFrom is for who has read up to a head and reads on in another transaction:
-// ErrReplaced if that head is not in the log any more.
-func (t *Tx) GoesOnFrom(h Head) error { return t.goesOnFrom(h) }
 
 // commit reads commit n, which must follow on prev.
 func (t *Tx) commit(n uint64, prev [32]byte) (Commit, error) {

@@ -91,9 +91,9 @@ func (d *doctor) assign(ids []string, to string) string {
 
 // addProfile appends a profile to the home's settings.
 func (d *doctor) addProfile(name string) string {
-	key, script := name, "./"+name
-	if !madeOf(name, alphanumeric+"_-") {
-		key, script = fmt.Sprintf("%q", name), "./worker"
+	key, script := projection.TOMLKey(name), "./"+name
+	if key != name {
+		script = "./worker"
 	}
 	key = strings.NewReplacer(`\`, `\\`, "%", "%%").Replace(key)
 	format := fmt.Sprintf(`\n[profiles.%s]\ncommand = ["%s", "{task}"]\n`, key, script)

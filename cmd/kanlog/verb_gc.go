@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -33,8 +32,8 @@ nothing; the next one goes on. A daemon does it once a day.`,
 		Example: "  kanlog gc --dry-run\n  kanlog gc\n  kanlog gc --json | jq '.kept[].reason'",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			if own := os.Getenv("KANLOG_TASK"); own != "" {
-				return &refusedError{fmt.Sprintf("gc refused: this process is a worker of %s", own)}
+			if err := notInWorker("gc"); err != nil {
+				return err
 			}
 			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

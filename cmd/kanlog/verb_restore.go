@@ -33,8 +33,8 @@ paused: its cards would be worked on twice.`,
   kanlog --board copy restore default-20260301T120000Z-4711.db   # beside the other one`,
 		Args: exactly(1, "one backup"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if own := os.Getenv("KANLOG_TASK"); own != "" {
-				return &refusedError{fmt.Sprintf("restore refused: this process is a worker of %s", own)}
+			if err := notInWorker("restore"); err != nil {
+				return err
 			}
 			return a.restore(args[0], force)
 		},
