@@ -144,7 +144,10 @@ func (d *daemon) tick(ctx context.Context) (was string, next time.Time, err erro
 	switch {
 	case ctx.Err() != nil:
 		return "", next, nil
-	case errors.Is(err, eventlog.ErrNoBoard), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist): // it went while it was looked at
+		err = fmt.Errorf("%w: %v", eventlog.ErrNoBoard, err)
+		fallthrough
+	case errors.Is(err, eventlog.ErrNoBoard):
 		return "", next, fmt.Errorf("board %s: it is not there any more (renamed, archived or removed): %w", d.a.slug, err)
 	case errors.Is(err, eventlog.ErrUnknownOutcome), errors.Is(err, eventlog.ErrRefused):
 		// This process may not write any more, or must not.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -100,7 +101,7 @@ func (u *unreadBoard) work(cards int) {
 	})
 }
 
-func (u *unreadBoard) ends(ended chan error, want int) {
+func (u *unreadBoard) ends(ended chan error, want ...int) {
 	u.t.Helper()
 	select {
 	case err := <-ended:
@@ -110,8 +111,8 @@ func (u *unreadBoard) ends(ended chan error, want int) {
 		} else if err != nil {
 			u.t.Fatal(err)
 		}
-		if code != want {
-			u.t.Errorf("it ended with %d, want %d", code, want)
+		if !slices.Contains(want, code) {
+			u.t.Errorf("it ended with %d, want one of %d", code, want)
 		}
 	case <-time.After(patience):
 		u.t.Error("it does not end")
@@ -208,5 +209,6 @@ func TestDaemonEndsThoughNobodyReadsWhy(t *testing.T) {
 	if err := os.Rename(eventlog.BoardDir(u.home, "default"), eventlog.BoardDir(u.home, "elsewhere")); err != nil {
 		t.Fatal(err)
 	}
-	u.ends(ended, 3)
+	// 3 from a tick; 1 if the board went before the first one, under a look at it.
+	u.ends(ended, 3, 1)
 }
