@@ -266,20 +266,7 @@ func (f *File) hold(fn func() error) error {
 // lock takes the side lock of the board that is at f.dir when it has it.
 func (f *File) lock() (*Lock, error) {
 	path := filepath.Join(f.dir, lockName)
-	for {
-		lock, err := f.lockAt(path)
-		if err != nil {
-			return nil, err
-		}
-		ok, err := lock.InPlace()
-		if ok {
-			return lock, nil
-		}
-		lock.Unlock()
-		if err != nil {
-			return nil, err
-		}
-	}
+	return LockInPlace(func() (*Lock, error) { return f.lockAt(path) })
 }
 
 func (f *File) lockAt(path string) (*Lock, error) {

@@ -12,8 +12,8 @@ import (
 )
 
 // Lock is an exclusive flock on a file that exists for nothing else. It ends
-// with Unlock or with the process. The file is never removed or replaced: two
-// processes would then hold "the" lock on two files.
+// with Unlock or with the process. The file is not removed or replaced: two processes
+// would then hold "the" lock on two files. Where it may be, use LockInPlace.
 type Lock struct {
 	file *os.File
 	done func()

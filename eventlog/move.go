@@ -76,6 +76,25 @@ func ReplaceFile(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// LockInPlace takes a lock whose file may be moved or removed while one waits for it: take
+// is called again until what it took is in place.
+func LockInPlace(take func() (*Lock, error)) (*Lock, error) {
+	for {
+		lock, err := take()
+		if err != nil {
+			return nil, err
+		}
+		ok, err := lock.InPlace()
+		if ok {
+			return lock, nil
+		}
+		lock.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
 // InPlace tells whether the lock is on the file that its path names now. If it is
 // not, a directory was moved while this process waited, and whoever comes to the
 // path now has another lock.

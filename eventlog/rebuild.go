@@ -99,23 +99,12 @@ func (f *File) RebuildIf(need func(*Tx) (bool, error), fold func(*Tx, Commit) er
 // it has it: another one may have come there while it waited, and who has the lock of a
 // board that was moved would write into the file of somebody else.
 func (f *File) turn() (*Lock, error) {
-	for {
+	return LockInPlace(func() (*Lock, error) {
 		if err := checkPlace(f.dir); err != nil {
 			return nil, err
 		}
-		lock, err := LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
-		if err != nil {
-			return nil, err
-		}
-		ok, err := lock.InPlace()
-		if ok {
-			return lock, nil
-		}
-		lock.Unlock()
-		if err != nil {
-			return nil, err
-		}
-	}
+		return LockWait(filepath.Join(f.dir, asideLockName), f.o.wait())
+	})
 }
 
 // catchUp copies what came behind head into b. The caller has the side lock.
@@ -254,8 +243,12 @@ func trim(path string, made os.FileInfo) error {
 		return err
 	}
 	defer file.Close()
-	if is, err := file.Stat(); err != nil || !os.SameFile(is, made) {
-		return errors.Join(err, fmt.Errorf("%s is not the file that was written: %w", path, ErrReplaced))
+	is, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(is, made) {
+		return fmt.Errorf("%s is not the file that was written: %w", path, ErrReplaced)
 	}
 	meta, err := checkPages(file)
 	if err != nil {

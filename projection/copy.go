@@ -125,8 +125,10 @@ func (res *Restored) endAll(tx *eventlog.Tx, r Restoration) error {
 		if err != nil {
 			return err
 		}
-		if _, err := commit(tx, r.Actor, r.Now, d.Events); err != nil {
-			return err
+		if len(d.Events) > 0 { // none if it was paused for the same reason already
+			if _, err := commit(tx, r.Actor, r.Now, d.Events); err != nil {
+				return err
+			}
 		}
 	}
 	res.Head, err = tx.Head()

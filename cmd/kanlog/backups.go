@@ -39,21 +39,11 @@ func asideLockOf(path string) string { return besides(path, asideLockEnding) }
 // lock behind: unlike a board's directory, this one is the user's.
 func lockAside(path string, wait time.Duration) (free func(), err error) {
 	name := asideLockOf(path)
-	for {
-		lock, err := eventlog.LockWait(name, wait)
-		if err != nil {
-			return nil, err
-		}
-		// Not the file that somebody removed meanwhile: the next one makes another.
-		ok, err := lock.InPlace()
-		if ok {
-			return func() { dropLock(lock, name) }, nil
-		}
-		lock.Unlock()
-		if err != nil {
-			return nil, err
-		}
+	lock, err := eventlog.LockInPlace(func() (*eventlog.Lock, error) { return eventlog.LockWait(name, wait) })
+	if err != nil {
+		return nil, err
 	}
+	return func() { dropLock(lock, name) }, nil
 }
 
 // dropLock ends a lock whose file is removed with it. First the name, while nobody

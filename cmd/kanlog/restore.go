@@ -89,16 +89,9 @@ func (r *restoring) others(from *projection.Store) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o, err := r.a.options()
-	if err != nil {
-		return "", err
-	}
 	for _, slug := range slugs {
-		if slug == r.a.slug {
-			continue // what is left of one that is made anew
-		}
-		id, err := projection.Open(eventlog.BoardDir(r.a.home, slug), o).UUID()
-		if err == nil && id == uuid {
+		// By what its directory says, so that no store is waited for.
+		if id, ok := eventlog.BoardID(eventlog.BoardDir(r.a.home, slug)); ok && id == uuid && slug != r.a.slug {
 			return fmt.Sprintf("the board %s has the same id, and the same cards", slug), nil
 		}
 	}

@@ -67,15 +67,12 @@ func (a *app) restore(file string, force bool) error {
 		return &refusedError{fmt.Sprintf("restore refused: the board %s is there; --force replaces it and keeps its store, --board NAME makes a board beside it", a.slug)}
 	}
 	r := &restoring{a: a, at: a.now.Std().Format(archivedTime)}
-	paused := ""
 	if there {
 		free, err := r.alone()
 		defer free()
 		if err != nil {
 			return fmt.Errorf("restore refused, nothing was touched: %w", err)
 		}
-	} else if paused, err = r.others(from); err != nil {
-		return err
 	}
 	if err := os.MkdirAll(a.home, 0o700); err != nil {
 		return err
@@ -85,6 +82,12 @@ func (a *app) restore(file string, force bool) error {
 		return err
 	}
 	defer lock.Unlock()
+	paused := ""
+	if !there { // under the lock: another restore may be making a board from the same backup
+		if paused, err = r.others(from); err != nil {
+			return err
+		}
+	}
 	q := projection.Restoration{
 		Actor: a.actor(projection.Writer{}), Now: a.now, Limits: a.set.policy.Limits, Ready: r.putAside, Keep: eventlog.StoreName + keptMark + r.at, Over: there, Paused: paused,
 	}

@@ -116,20 +116,9 @@ func (w *world) worktree(t *projection.Task, begin forker) (string, error) {
 // lockWorktree takes the lock of a card's worktree. A gc that had it before may have
 // removed it together with the worktree: then it is another file by now.
 func (w *world) lockWorktree(id string) (*eventlog.Lock, error) {
-	for {
-		lock, err := eventlog.LockWait(w.a.files().worktreeLock(id), gitTimeout)
-		if err != nil {
-			return nil, err
-		}
-		ok, err := lock.InPlace()
-		if ok {
-			return lock, nil
-		}
-		lock.Unlock()
-		if err != nil {
-			return nil, err
-		}
-	}
+	return eventlog.LockInPlace(func() (*eventlog.Lock, error) {
+		return eventlog.LockWait(w.a.files().worktreeLock(id), gitTimeout)
+	})
 }
 
 // worktreeFinished stands in the lock file of a worktree that git has finished.
