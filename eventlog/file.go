@@ -257,10 +257,21 @@ func (f *File) hold(fn func() error) error {
 	if err := checkPlace(f.dir); err != nil {
 		return err
 	}
-	if err := checkFS(f.dir, f.o); err != nil {
-		return err
+	if err = checkFS(f.dir, f.o); err == nil {
+		err = fn()
 	}
-	return fn()
+	return f.gone(err)
+}
+
+// gone is err, or ErrNoBoard where something was not found since the whole board went
+// (was moved by hand, or removed) while it was looked at.
+func (f *File) gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrUnknownOutcome) {
+		if place := checkPlace(f.dir); errors.Is(place, ErrNoBoard) {
+			return place
+		}
+	}
+	return err
 }
 
 // lock takes the side lock of the board that is at f.dir when it has it.

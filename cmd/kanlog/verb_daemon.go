@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"sync"
@@ -149,6 +150,9 @@ func (d *daemon) lock() (*eventlog.Lock, error) {
 	var busy *eventlog.BusyError
 	if errors.As(err, &busy) {
 		return nil, fmt.Errorf("board %s has a daemon: %w", d.a.slug, err)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("board %s: %w: %v", d.a.slug, eventlog.ErrNoBoard, err)
 	}
 	if err != nil {
 		return nil, err
